@@ -1,0 +1,194 @@
+"""The addon contract: one frame in, one verdict out.
+
+An addon is pure and synchronous: no I/O, no clock, no randomness. The object itself holds settings
+and is shared by all exchanges; what changes lives in two states that the chain hands over with
+every call: one of the exchange, and one of the conversation, which all exchanges of that
+conversation share (two tabs, an old socket and the new one).
+
+What an addon cannot do itself it asks of the host, from a closed set: `Fetch` and `Wait`. The
+answer comes back to the same addon through `on_answer`, while frames go on flowing.
+
+A frame that cannot be judged yet can be held. Held frames belong to the chain, in order, bounded in
+bytes and time; a later verdict settles them, oldest first. If a bound is reached, or the addon
+fails, the chain lets them go as they came.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, ClassVar, Final, Self
+
+import msgspec
+
+from midstream.core.exchange import Exchange
+from midstream.core.frames import Frame, Side
+
+
+class Mode(StrEnum):
+    """How an addon runs. In observe mode it counts what it would do, and every frame passes."""
+
+    OFF = "off"
+    OBSERVE = "observe"
+    REPAIR = "repair"
+
+
+class Ending(StrEnum):
+    """How an exchange ended."""
+
+    COMPLETE = "complete"
+    ABORTED = "aborted"
+
+
+class Fetch(msgspec.Struct, frozen=True, tag="fetch"):
+    """Ask for a GET of `target` at the same upstream, with the credentials of this exchange."""
+
+    target: str
+
+
+class Wait(msgspec.Struct, frozen=True, tag="wait"):
+    """Ask to be called again after `ms` milliseconds. `name` tells one wait from another."""
+
+    ms: int
+    name: str = ""
+
+
+type Ask = Fetch | Wait
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What the host brings back; `status` is 0 where a fetch failed, was too slow or too large."""
+
+    status: int = 0
+    body: bytes = b""
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """A note: the addon declined to act, and why (one of its declared reasons)."""
+
+    reason: str
+
+
+class Reconnected(msgspec.Struct, frozen=True):
+    """A note: what became of a reconnect: `rebuilt`, `passed` or `unknown`."""
+
+    result: str
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """A note: pairs of history items, as `comparable`, `inverted_in` or `inverted_out`."""
+
+    state: str
+    pairs: int
+
+
+type Note = Skipped | Reconnected | Compared
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What becomes of a frame.
+
+    `frames` leave now, in this order, each towards the side that did not send it; None stands for
+    the frame at hand as it came. `rule` is one of the addon's declared words; empty means that
+    nothing was changed, and then no frame may get lost. With `hold` the frame at hand stays with
+    the chain. `settles` tells how many of the oldest held frames this verdict accounts for: what of
+    them should still leave is in `frames`. With `paced` the frames leave in slices (see `Pace`),
+    later ones behind them. `repairs` is how many received frames the rule is counted for.
+    """
+
+    frames: tuple[Frame, ...] | None = None
+    rule: str = ""
+    hold: bool = False
+    settles: int = 0
+    paced: bool = False
+    repairs: int = 1
+    asks: tuple[Ask, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    @classmethod
+    def keep(cls, *, asks: tuple[Ask, ...] = (), notes: tuple[Note, ...] = ()) -> Self:
+        return cls(asks=asks, notes=notes)
+
+    @classmethod
+    def drop(cls, rule: str) -> Self:
+        return cls((), rule)
+
+    @classmethod
+    def replace(cls, rule: str, *frames: Frame) -> Self:
+        return cls(frames, rule)
+
+    @classmethod
+    def skip(cls, reason: str) -> Self:
+        """Let the frame pass as it came, and count why."""
+        return cls(notes=(Skipped(reason),))
+
+
+KEEP: Final = Verdict()
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How a long run of frames leaves: at most `frames` of one side every `every_ms` ms."""
+
+    frames: int = 24
+    every_ms: int = 12
+
+
+class Context[S, C](msgspec.Struct):
+    """What an addon is given with each call."""
+
+    exchange: Exchange
+    state: S
+    conversation: C
+    held: Sequence[Frame]
+    observe: bool
+    now_ns: int
+
+
+class Addon[S, C]:
+    """A repair. Subclass it, declare the words below, and write `on_frame`.
+
+    `rules` are the words its verdicts use, `reasons` the words of its `Skipped` notes; both become
+    metric labels, so both are closed sets. `Options` is the type of its settings.
+    """
+
+    name: ClassVar[str]
+    dialects: ClassVar[tuple[str, ...]]
+    rules: ClassVar[tuple[str, ...]]
+    reasons: ClassVar[tuple[str, ...]] = ()
+    Options: ClassVar[type[msgspec.Struct]]
+
+    def new_state(self) -> S:
+        """Return the state of a new exchange."""
+        raise NotImplementedError
+
+    def new_conversation(self) -> C:
+        """Return the state of a new conversation: a `msgspec.Struct`, so that it can be stored."""
+        raise NotImplementedError
+
+    def conversation_bytes(self, conversation: C) -> int:
+        """Return about how many bytes the state of a conversation takes."""
+        return 0
+
+    def on_open(self, ctx: Context[S, C]) -> Verdict:
+        """Look at a new exchange before its first frame."""
+        return KEEP
+
+    def on_frame(self, frame: Frame, ctx: Context[S, C]) -> Verdict:
+        """Judge one frame."""
+        raise NotImplementedError
+
+    def on_answer(self, ask: Ask, answer: Answer, ctx: Context[S, C]) -> Verdict:
+        """Take the answer to an earlier ask. There is no frame at hand: None means no frames."""
+        return KEEP
+
+    def on_overdue(self, ctx: Context[S, C]) -> Verdict:
+        """Settle the held frames, a bound of which is reached; what is left leaves as it came."""
+        return KEEP
+
+    def on_end(self, side: Side, ctx: Context[S, C]) -> Verdict:
+        """Look at the end of what `side` sends; frames held from it leave next, as they came."""
+        return KEEP
+
+    def on_close(self, ending: Ending, ctx: Context[S, C]) -> None:
+        """Note that the exchange is over. An addon that failed too often is told, too."""
+
+
+type AnyAddon = Addon[Any, Any]

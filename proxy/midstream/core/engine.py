@@ -1,0 +1,186 @@
+"""Opens sessions: finds the dialects that read an exchange, its conversation, and its addons.
+
+One engine serves all exchanges of a process. It owns what they share: routes, conversations and
+counts. It does no I/O; the secret that keys conversations is given to it. An addon or dialect that
+fails here is left out of that exchange, and counted.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+
+from midstream.core import metrics
+from midstream.core.addon import AnyAddon, Mode
+from midstream.core.chain import Bounds, Chain, log_failure
+from midstream.core.conversation import (
+    Conversation,
+    ConversationBounds,
+    Conversations,
+    conversation_key,
+)
+from midstream.core.dialect import Dialect
+from midstream.core.exchange import Exchange, RequestHead, ResponseHead
+from midstream.core.metrics import Counts
+from midstream.core.ports import Sink
+from midstream.core.series import start_known_series
+from midstream.core.session import Session
+
+
+class Route(msgspec.Struct, frozen=True):
+    """Where a path pattern leads, and which addons run on it, in their order."""
+
+    name: str
+    path: str
+    upstream: str
+    addons: tuple[tuple[AnyAddon, Mode], ...] = ()
+
+    def matches(self, path: str) -> bool:
+        """Match the pattern: `*` stands for any characters, and only at the end."""
+        if self.path.endswith("*"):
+            return path.startswith(self.path[:-1])
+        return path == self.path
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """The bounds of one engine."""
+
+    max_frame_bytes: int = 16 << 20
+    hold: Bounds = Bounds()
+    conversations: ConversationBounds = ConversationBounds()
+
+
+class _Seat(msgspec.Struct, frozen=True):
+    """An addon that takes part in an exchange, and the dialects that read it for the addon."""
+
+    addon: AnyAddon
+    mode: Mode
+    dialects: tuple[Dialect, ...]
+    conversation: Conversation
+
+
+class Engine:
+    """Everything that the exchanges of one process share. `secret` is 1 to 64 bytes."""
+
+    def __init__(
+        self,
+        routes: Sequence[Route],
+        dialects: Sequence[Dialect],
+        *,
+        secret: bytes,
+        counts: Counts | None = None,
+        sink: Sink | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.routes = tuple(routes)
+        self.counts = counts if counts is not None else Counts()
+        self.limits = limits or Limits()
+        self.conversations = Conversations(self.limits.conversations)
+        self._dialects = tuple(dialects)
+        self._secret = secret
+        self._sink = sink
+        self._exchanges = 0
+        start_known_series(self.counts, [(route.name, route.addons) for route in self.routes])
+
+    def route(self, head: RequestHead) -> Route | None:
+        """Return the first route whose pattern matches the path."""
+        return next((route for route in self.routes if route.matches(head.path)), None)
+
+    def open(self, head: RequestHead, route: Route) -> Session:
+        """Return the session of a new exchange; the host opens it next."""
+        self._exchanges += 1
+        exchange = Exchange(self._exchanges, route.name, route.upstream, head)
+        opened: dict[bytes, Conversation] = {}
+        seats = []
+        for addon, mode in route.addons:
+            seat = self._seat(exchange, addon, mode, opened)
+            if seat is not None:
+                seats.append(seat)
+        self._count_conversations()
+
+        def reads_response(response: ResponseHead) -> bool:
+            return any(self._reads_response(seat, head, response) for seat in seats)
+
+        def on_close() -> None:
+            for conversation in opened.values():
+                self.conversations.close(conversation, self._sizes(conversation, seats))
+            self._count_conversations()
+
+        return Session(
+            exchange,
+            self._chain(exchange, seats),
+            self.counts,
+            max_frame_bytes=self.limits.max_frame_bytes,
+            sink=self._sink,
+            reads_response=reads_response,
+            on_close=on_close,
+        )
+
+    def _seat(
+        self, exchange: Exchange, addon: AnyAddon, mode: Mode, opened: dict[bytes, Conversation]
+    ) -> _Seat | None:
+        """Return what an addon needs in an exchange, or None where no dialect reads it."""
+        if mode is Mode.OFF:
+            return None
+        head = exchange.head
+
+        def find() -> _Seat | None:
+            readers = tuple(
+                dialect
+                for dialect in self._dialects
+                if dialect.name in addon.dialects and dialect.reads(head)
+            )
+            if not readers:
+                return None
+            path = readers[0].conversation_path(head)
+            key = conversation_key(exchange, path, self._secret)
+            if key not in opened:
+                opened[key] = self.conversations.open(key)
+            opened[key].state(addon.name, addon.new_conversation)
+            return _Seat(addon, mode, readers, opened[key])
+
+        return self._attempt(addon, find, None)
+
+    def _chain(self, exchange: Exchange, seats: Sequence[_Seat]) -> Chain | None:
+        if not seats:
+            return None
+        links = [
+            (seat.addon, seat.mode, seat.conversation.states[seat.addon.name]) for seat in seats
+        ]
+        return Chain(exchange, links, self.counts, self.limits.hold)
+
+    def _reads_response(self, seat: _Seat, head: RequestHead, response: ResponseHead) -> bool:
+        return self._attempt(
+            seat.addon,
+            lambda: any(dialect.reads_response(head, response) for dialect in seat.dialects),
+            False,
+        )
+
+    def _sizes(self, conversation: Conversation, seats: Sequence[_Seat]) -> dict[str, int]:
+        """Measure the states of a conversation; what cannot be measured keeps its old size."""
+        sizes = {}
+        for seat in seats:
+            name = seat.addon.name
+            if seat.conversation is conversation:
+                state, old = conversation.states[name], conversation.sizes.get(name, 0)
+                measure = partial(_measured, seat.addon, state)
+                sizes[name] = self._attempt(seat.addon, measure, old)
+        return sizes
+
+    def _attempt[T](self, addon: AnyAddon, call: Callable[[], T], otherwise: T) -> T:
+        try:
+            return call()
+        except Exception as error:  # noqa: BLE001 - fail open
+            self.counts.add(metrics.ERRORS, (addon.name,))
+            log_failure(addon.name, error)
+            return otherwise
+
+    def _count_conversations(self) -> None:
+        kept = self.conversations
+        self.counts.set(metrics.CONVERSATIONS, (), len(kept))
+        self.counts.set(metrics.CONVERSATION_BYTES, (), kept.size_bytes)
+        self.counts.set(metrics.EVICTIONS, (), kept.evictions)
+
+
+def _measured(addon: AnyAddon, state: object) -> int:
+    return max(int(addon.conversation_bytes(state)), 0)
