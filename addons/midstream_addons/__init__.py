@@ -1,0 +1,1 @@
+"""The repairs of midstream, one file or package each."""
