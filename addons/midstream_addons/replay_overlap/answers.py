@@ -4,7 +4,7 @@ from typing import Final
 
 from midstream.core.addon import KEEP, Answer, Context, Fetch, Verdict, Wait
 from midstream_addons.replay_overlap import burst, ending, heal, offer, relist
-from midstream_addons.replay_overlap.history import history_target, read_history
+from midstream_addons.replay_overlap.history import history_target, read_history, streamed_bytes
 from midstream_addons.replay_overlap.offered import Offer, Phase
 from midstream_addons.replay_overlap.options import Options
 from midstream_addons.replay_overlap.state import Chat, Socket
@@ -40,9 +40,7 @@ def on_waited(wait: Wait, ctx: Ctx, options: Options) -> Verdict:
             taken.is_due = True
             return offer.advance(ctx, options)
         case "learned":
-            taken.is_learning = False
-            streams = ctx.conversation.transcript.streams
-            taken.mended = taken.mended or streams.get(taken.stream)
+            _settle(taken, ctx)
             return offer.advance(ctx, options)
         case "final":
             taken.fetches += 1
@@ -52,6 +50,17 @@ def on_waited(wait: Wait, ctx: Ctx, options: Options) -> Verdict:
         case "burst" if not taken.is_whole:
             return ending.give_up(ctx, options)
     return KEEP
+
+
+def _settle(taken: Offer, ctx: Ctx) -> None:
+    """Trust what was learnt, unless the stream has ended: then the messages may have held it."""
+    transcript, frames = ctx.conversation.transcript, offer.replayed(taken, ctx)
+    taken.is_learning = False
+    taken.mended = taken.mended or transcript.streams.get(taken.stream)
+    if burst.ends(frames):
+        taken.mended, taken.least_bytes = None, streamed_bytes(burst.replay_of(frames))
+        transcript.end(taken.stream)
+        transcript.forget_messages()
 
 
 def _learn(taken: Offer, answer: Answer, ctx: Ctx, options: Options) -> Verdict:

@@ -99,7 +99,7 @@ def take_final_history(taken: Offer, answer: Answer, ctx: Ctx, options: Options)
     transcript = ctx.conversation.transcript
     if documents is not None and socket.chats != taken.chats:
         documents = None  # they may lack what was said meanwhile
-    if documents is not None and is_behind(documents, transcript):
+    if documents is not None and is_behind(documents, transcript, taken.least_bytes):
         if taken.fetches < options.max_fetches:
             return Verdict.keep(asks=(Wait(options.refetch_wait_ms, f"final:{taken.number}"),))
         documents = None

@@ -3,8 +3,9 @@
 from midstream.core import raw
 from midstream.core.addon import Answer
 from midstream.core.exchange import RequestHead
-from midstream.dialects.cloudflare_chat import HISTORY_SUFFIX
+from midstream.dialects.cloudflare_chat import HISTORY_SUFFIX, Response, read_chunk
 from midstream.dialects.cloudflare_transcript import Transcript, take_apart
+from midstream.dialects.ui_stream import Fold
 
 
 def history_target(head: RequestHead) -> str:
@@ -23,10 +24,10 @@ def read_history(answer: Answer) -> list[bytes] | None:
         return None
 
 
-def is_behind(documents: list[bytes], transcript: Transcript) -> bool:
+def is_behind(documents: list[bytes], transcript: Transcript, least_bytes: int = 0) -> bool:
     """Tell whether these messages hold less text than has already passed."""
     seen = [transcript.current(m) for m in transcript.messages if m.role == "assistant"]
-    return text_bytes(documents) < text_bytes(seen)
+    return text_bytes(documents) < max(text_bytes(seen), least_bytes)
 
 
 def text_bytes(documents: list[bytes]) -> int:
@@ -41,6 +42,16 @@ def text_bytes(documents: list[bytes]) -> int:
             texts = (raw.text_of(b'"' + bytes(p.text or b"") + b'"') for p in message.parts)
             total += sum(len(text or "") for text in texts)
     return total
+
+
+def streamed_bytes(responses: list[Response]) -> int:
+    """Return how much text a replay holds."""
+    fold = Fold()
+    for chunk in map(read_chunk, responses):
+        if chunk is not None:
+            fold.apply(chunk)
+    parts = raw.array([part.json() for part in fold.parts])
+    return text_bytes([raw.document({"role": b'"assistant"', "parts": parts})])
 
 
 def last_assistant(documents: list[bytes]) -> bytes | None:

@@ -46,7 +46,8 @@ class Offer(msgspec.Struct):
 
     The offer and every frame of the stream that came since are held by the chain, in order. Where
     the client has let the offer go by and ACKs late, there is no offer to hold, and `form` is what
-    it was told in. `chats` is how many turns the client had begun by then.
+    it was told in. `chats` is how many turns the client had begun by then. `least_bytes` is
+    how much text the server's messages must hold at the end.
     """
 
     stream: str
@@ -63,6 +64,7 @@ class Offer(msgspec.Struct):
     has_early_end: bool = False
     is_fetching: bool = False
     fetches: int = 0
+    least_bytes: int = 0
     mended: Stream | None = None
 
     @property

@@ -1,0 +1,176 @@
+"""What is remembered stays within its bounds, however long a process, a chat or a socket lives."""
+
+import gc
+import os
+
+import psutil
+import pytest
+from tests.addons.replay_overlap.documents import dumps
+from tests.addons.replay_overlap.tape import NS
+from tests.addons.replay_overlap.world import HEADERS, PATH
+
+from midstream.core import metrics
+from midstream.core.addon import Answer, Mode
+from midstream.core.chain import Pending
+from midstream.core.conversation import ConversationBounds
+from midstream.core.engine import Engine, Limits, Route
+from midstream.core.exchange import RequestHead
+from midstream.core.frames import Kind, Side
+from midstream.core.session import Session
+from midstream.dialects.cloudflare_chat import DIALECT
+from midstream_addons.replay_overlap import ADDON
+from midstream_addons.replay_overlap.state import MAX_RESULTS, MAX_STREAMS, Chat, Socket
+
+SERVER, CLIENT = Side.SERVER, Side.CLIENT
+
+
+def engine_of(max_transcript_bytes: int = 8 << 20, max_conversations: int = 100) -> Engine:
+    addon = ADDON(ADDON.Options(max_transcript_bytes=max_transcript_bytes))
+    route = Route("chat", "/*", "http://upstream", ((addon, Mode.REPAIR),))
+    bounds = ConversationBounds(max_conversations, 256 << 20)
+    return Engine([route], [DIALECT], secret=bytes(32), limits=Limits(conversations=bounds))
+
+
+def socket_of(engine: Engine, path: str = PATH) -> Session:
+    session = engine.open(RequestHead("GET", f"{path}?_pk=1", HEADERS), engine.routes[0])
+    session.open(0)
+    return session
+
+
+def send(session: Session, side: Side, **fields: object) -> list[Pending]:
+    """Send a frame and return what the product asks."""
+    session.receive_message(side, Kind.WS_TEXT, dumps(fields), 0)
+    return session.take_asks()
+
+
+def stream(session: Session, name: str, chunks: int, *, ends: bool = True, text: str = "x") -> None:
+    """Stream one answer."""
+    first = {"type": "start", "messageId": f"m{name}"}
+    deltas = [{"type": "text-delta", "id": "t", "delta": text}] * (chunks - 4)
+    body: list[object] = [first, {"type": "start-step"}, {"type": "text-start", "id": "t"}]
+    for chunk in [*body, *deltas, {"type": "text-end", "id": "t"}]:
+        send(
+            session,
+            SERVER,
+            type="cf_agent_use_chat_response",
+            id=name,
+            body=dumps(chunk).decode(),
+            done=False,
+        )
+    if ends:
+        send(session, SERVER, type="cf_agent_use_chat_response", id=name, body="", done=True)
+
+
+def state_of(engine: Engine) -> Chat:
+    [conversation] = engine.conversations._known.values()
+    chat = conversation.states["replay-overlap"]
+    assert isinstance(chat, Chat)
+    return chat
+
+
+def memory_of(session: Session) -> Socket:
+    assert session._chain is not None
+    socket = session._chain._links[0].context.state
+    assert isinstance(socket, Socket)
+    return socket
+
+
+def test_many_streams_of_one_socket_leave_nothing_behind_but_the_messages() -> None:
+    engine = engine_of()
+    session = socket_of(engine)
+    send(session, SERVER, type="cf_agent_chat_messages", messages=[])
+    for number in range(300):
+        stream(session, f"s{number}", 12)
+    chat, socket = state_of(engine), memory_of(session)
+    assert chat.transcript.streams == {}
+    assert len(chat.transcript.done) <= 32
+    assert socket.places == {}
+    assert len(chat.transcript.messages) == 300
+
+
+def test_streams_that_never_end_are_bounded() -> None:
+    engine = engine_of()
+    session = socket_of(engine)
+    send(session, SERVER, type="cf_agent_chat_messages", messages=[])
+    for number in range(100):
+        stream(session, f"s{number}", 6, ends=False)
+    chat, socket = state_of(engine), memory_of(session)
+    assert len(chat.transcript.streams) <= 1
+    assert len(socket.places) <= MAX_STREAMS
+
+
+def test_offers_on_one_socket_are_bounded() -> None:
+    engine = engine_of()
+    session = socket_of(engine)
+    send(session, SERVER, type="cf_agent_chat_messages", messages=[])
+    for number in range(60):
+        name = f"s{number}"
+        send(session, CLIENT, type="cf_agent_stream_resume_request")
+        stream(session, name, 6, ends=False)
+        waits = send(session, SERVER, type="cf_agent_stream_resuming", id=name)
+        first = dumps({"type": "start", "messageId": f"m{name}"}).decode()
+        fields = {"type": "cf_agent_use_chat_response", "id": name, "replay": True, "done": False}
+        send(session, SERVER, **fields, body=first)
+        waits += send(session, SERVER, **fields, body="", replayComplete=True)
+        send(session, CLIENT, type="cf_agent_stream_resume_ack", id=name)
+        send(session, SERVER, type="cf_agent_use_chat_response", id=name, body="", done=True)
+        for wait in waits:
+            session.answer(wait, Answer(), 0)
+    socket = memory_of(session)
+    assert socket.offer is None
+    assert len(socket.mended) <= MAX_STREAMS
+    assert len(socket.acked) <= 1
+    assert engine.counts.get(metrics.ERRORS, ("replay-overlap",)) == 0
+
+
+def test_outcomes_and_pages_of_a_chat_are_bounded() -> None:
+    engine = engine_of()
+    for number in range(2_000):
+        head = RequestHead("GET", f"{PATH}?_pk=page{number}", HEADERS)
+        session = engine.open(head, engine.routes[0])
+        session.open(0)
+        send(session, CLIENT, type="cf_agent_tool_result", toolCallId=f"c{number}", output=1)
+        session.abort(0)
+    chat = state_of(engine)
+    assert len(chat.results) <= MAX_RESULTS
+    assert len(chat.pages) <= 1_024
+    assert len(chat.waiting_pages) <= 1_024
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_chat_too_large_to_remember_is_forgotten_and_passes(ends: bool) -> None:
+    engine = engine_of(max_transcript_bytes=20_000)
+    session = socket_of(engine)
+    send(session, SERVER, type="cf_agent_chat_messages", messages=[])
+    for number in range(20):
+        stream(session, f"s{number}", 50, ends=ends, text="x" * 100)
+        assert state_of(engine).transcript.total_bytes <= 60_000
+    assert engine.counts.get(metrics.ERRORS, ("replay-overlap",)) == 0
+
+
+def test_chats_nobody_uses_are_forgotten() -> None:
+    engine = engine_of(max_conversations=50)
+    for number in range(500):
+        session = socket_of(engine, f"/agents/chat/{number}")
+        send(session, SERVER, type="cf_agent_chat_messages", messages=[])
+        stream(session, "s", 12)
+        session.abort(0)
+    assert len(engine.conversations) <= 50
+
+
+@pytest.mark.soak
+def test_a_hundred_thousand_streams_leave_the_process_as_large_as_it_was() -> None:
+    """In 200 chats after each other, two drops in each stream's life."""
+    engine = engine_of()
+    process = psutil.Process(os.getpid())
+    sizes: list[int] = []
+    for number in range(100_000):
+        session = socket_of(engine, f"/agents/chat/{number % 200}")
+        if number % 500 == 0:
+            send(session, SERVER, type="cf_agent_chat_messages", messages=[])
+        stream(session, f"s{number}", 1_000)
+        session.abort(NS)
+        if number % 10_000 == 9_999:
+            gc.collect()
+            sizes.append(process.memory_info().rss)
+    assert max(sizes[2:]) < sizes[1] * 1.25
