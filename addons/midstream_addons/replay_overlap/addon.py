@@ -59,7 +59,7 @@ class ReplayOverlap(Addon[Socket, Chat]):
         return Chat(Transcript(self.options.max_transcript_bytes))
 
     def conversation_bytes(self, conversation: Chat) -> int:
-        return conversation.transcript.total_bytes
+        return conversation.transcript.total_bytes + conversation.result_bytes
 
     def on_open(self, ctx: Context[Socket, Chat]) -> Verdict:
         if ctx.exchange.head.is_websocket:

@@ -28,13 +28,22 @@ def on_fetched(answer: Answer, ctx: Ctx, options: Options) -> Verdict:
 def on_waited(wait: Wait, ctx: Ctx, options: Options) -> Verdict:
     """Do what a time was waited for."""
     name, _, number = wait.name.partition(":")
-    if name == "heal":
-        return heal.ask(ctx)
-    if name == "relist":
-        return relist.say_again(ctx)
+    match name:
+        case "heal":
+            return heal.ask(ctx)
+        case "healed":
+            ctx.state.healed = None
+            return KEEP
+        case "relist":
+            return relist.say_again(ctx)
     taken = ctx.state.offer
     if taken is None or str(taken.number) != number:
         return KEEP
+    return _go_on(name, taken, ctx, options)
+
+
+def _go_on(name: str, taken: Offer, ctx: Ctx, options: Options) -> Verdict:
+    """Go on with an offer."""
     match name:
         case "ask":
             taken.is_due = True
@@ -49,6 +58,9 @@ def on_waited(wait: Wait, ctx: Ctx, options: Options) -> Verdict:
             return ending.undo(taken, ctx)
         case "burst" if not taken.is_whole:
             return ending.give_up(ctx, options)
+        case "burst" if taken.is_learning or taken.is_fetching:  # no answer: go on without one
+            taken.is_learning = taken.is_fetching = False
+            return offer.send(taken, ctx, options)
     return KEEP
 
 

@@ -22,7 +22,7 @@ from midstream_addons.replay_overlap.state import Chat, Socket
 
 type Ctx = Context[Socket, Chat]
 
-CROSSING_NS: Final = 2_000_000_000
+CROSSING: Final = Wait(2_000, "healed")
 """A turn that comes this soon after a list may have been sent before the list arrived."""
 
 
@@ -61,7 +61,7 @@ def take_history(answer: Answer, ctx: Ctx, options: Options) -> Verdict:
         if ctx.state.heal_fetches < options.max_fetches:
             return Verdict.keep(asks=(Wait(options.refetch_wait_ms, "heal"),))
         return Verdict.skip("history_behind")
-    return Verdict.replace("heal", *state_of(documents, ctx))
+    return Verdict(tuple(state_of(documents, ctx)), "heal", asks=(CROSSING,))
 
 
 def state_of(documents: list[bytes], ctx: Ctx) -> list[Frame]:
@@ -69,7 +69,7 @@ def state_of(documents: list[bytes], ctx: Ctx) -> list[Frame]:
     documents = without_repeats(documents)
     ctx.conversation.transcript.set_list(documents, from_server=True)
     ctx.conversation.is_unfinished = False
-    ctx.state.healed, ctx.state.healed_ns = documents, ctx.now_ns
+    ctx.state.healed = documents
     last = last_assistant(documents)
     updated = [] if last is None else [chat.message_updated(last)]
     return [chat.message_list(documents), *updated]
@@ -78,18 +78,14 @@ def state_of(documents: list[bytes], ctx: Ctx) -> list[Frame]:
 def say_again(frame: Frame, upload: Upload, ctx: Ctx) -> Verdict:
     """Let a turn pass; where it crossed with the list handed over, say the list with it."""
     healed, ctx.state.healed = ctx.state.healed, None
-    if healed is None or ctx.now_ns - ctx.state.healed_ns > CROSSING_NS:
+    if healed is None:
         return KEEP
-    known = {_id(document) for document in healed}
-    fresh = [document for document in upload.messages if _id(document) not in known]
+    known = {head.id for head in map(chat.read_message_head, healed) if head is not None}
+    heads = [(document, chat.read_message_head(document)) for document in upload.messages]
+    fresh = [d for d, head in heads if head and head.role == "user" and head.id not in known]
     if not fresh:
         return KEEP
     return Verdict.replace("heal", frame, chat.message_list([*healed, *fresh]))
-
-
-def _id(document: bytes) -> str:
-    head = chat.read_message_head(document)
-    return "" if head is None else head.id
 
 
 def take_final_history(taken: Offer, answer: Answer, ctx: Ctx, options: Options) -> Verdict:
@@ -117,6 +113,7 @@ def take_final_history(taken: Offer, answer: Answer, ctx: Ctx, options: Options)
         "heal",
         settles=len(ctx.held),
         repairs=len(frames),
+        asks=(CROSSING,),
         notes=(Reconnected("rebuilt"),),
     )
 

@@ -38,8 +38,8 @@ def on_message(frame: Frame, message: chat.Message, ctx: Ctx, options: Options) 
         case chat.MessageList():
             documents = [bytes(document) for document in message.messages]
             shared.transcript.set_list(documents, from_server=True)
-            relist.note_list(frame, ctx)
-            return _in_turn(ctx)
+            again = relist.note_list(frame, ctx, options)
+            return with_asks(_in_turn(ctx), again)
         case chat.MessageUpdated():
             shared.transcript.update(bytes(message.message))
             socket.closing_list = None
@@ -98,7 +98,7 @@ def _on_response(frame: Frame, response: chat.Response, ctx: Ctx, options: Optio
     if before is None and response.id in shared.transcript.streams:
         shared.is_unfinished = False
     if response.done:
-        socket.ended_ns = ctx.now_ns
+        socket.ended_ns, socket.ended_stream = ctx.now_ns, response.id
         socket.places.pop(response.id, None)
         if is_continuation:
             shared.waiting_pages.clear()

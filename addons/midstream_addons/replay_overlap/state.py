@@ -11,8 +11,11 @@ from midstream_addons.replay_overlap.offered import Mended, Offer
 
 MAX_RESULTS = 256
 MAX_PAGES = 1024
+MAX_RESULT_BYTES = 1 << 20
 MAX_STREAMS = 16
 """How many streams of one socket are remembered: one runs at a time, so these are the last ones."""
+MAX_MENDED = 2
+"""The same for those that it was offered: each holds its message."""
 
 
 def keep_last(known: dict[str, Any], count: int) -> None:
@@ -55,7 +58,12 @@ class Chat(msgspec.Struct):
 
     def note_result(self, result: ToolResult) -> None:
         self.results[result.toolCallId] = result
-        keep_last(self.results, MAX_RESULTS)
+        while len(self.results) > MAX_RESULTS or self.result_bytes > MAX_RESULT_BYTES:
+            del self.results[next(iter(self.results))]
+
+    @property
+    def result_bytes(self) -> int:
+        return sum(len(bytes(result.output)) for result in self.results.values())
 
 
 class Socket(msgspec.Struct):
@@ -79,17 +87,17 @@ class Socket(msgspec.Struct):
     offers: int = 0
     offer: Offer | None = None
     ended_ns: int | None = None
+    ended_stream: str = ""
     is_healing: bool = False
     heal_fetches: int = 0
     healed: list[bytes] | None = None
-    healed_ns: int = 0
     closing_list: Frame | None = None
     relist_chats: int = 0
 
     def note_mended(self, stream: str, mended: Mended) -> None:
         self.mended.pop(stream, None)
         self.mended[stream] = mended
-        keep_last(self.mended, MAX_STREAMS)
+        keep_last(self.mended, MAX_MENDED)
 
     def bound_places(self) -> None:
         """Remember only the last of the streams whose end never came."""

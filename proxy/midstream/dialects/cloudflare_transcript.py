@@ -86,10 +86,10 @@ class Place(msgspec.Struct):
 class Stream(msgspec.Struct):
     """A running stream: what it extends, and what has become of it so far.
 
-    `applied` is the length of what was applied to the fold. `is_over` tells that its end was seen,
-    though chunks may follow. `is_listed` tells that the server has sent its list of messages since
-    the last chunk: that list then holds the outcome, which some servers file under another message
-    than the client shows.
+    `applied` is the length of what was applied to the fold, `size_bytes` that of its JSON.
+    `is_over` tells that its end was seen, though chunks may follow. `is_listed` tells that the
+    server has sent its list of messages since the last chunk: that list then holds the outcome,
+    which some servers file under another message than the client shows.
     """
 
     id: str
@@ -98,6 +98,7 @@ class Stream(msgspec.Struct):
     base: Snapshot
     fold: Fold
     applied: int = 0
+    size_bytes: int = 0
     is_over: bool = False
     is_listed: bool = False
     unstored: list[Unstored] = msgspec.field(default_factory=list)
@@ -235,6 +236,8 @@ class Transcript(msgspec.Struct):
         total = sum(map(length, chunks))
         if stream is None or (stream.exact and total < stream.applied):
             return
+        if stream.size_bytes > self.max_bytes:
+            return
         stream.fold, stream.applied = Fold(copies(stream.base.parts)), 0
         unstored = list(stream.unstored)
         for chunk in chunks:
@@ -288,6 +291,9 @@ class Transcript(msgspec.Struct):
             chunk = without_head(chunk, stream.applied - before)
         stream.applied = place.length
         stream.is_listed = stream.is_listed and stream.is_over
+        stream.size_bytes += len(response.body)
+        if stream.size_bytes > self.max_bytes:
+            stream.fold = Fold(exact=False)
         if stream.exact:
             stream.fold.apply(chunk)
 

@@ -71,13 +71,13 @@ def tape(kind: str, closing: str) -> tuple[Event, ...]:
 
 
 class Player:
-    """Plays events to the product. `answer` answers what it fetches."""
+    """Plays events to the product. `answer` answers what it fetches, unless all is silent."""
 
     def __init__(self, answer: Answer, mode: Mode = Mode.REPAIR, client: str = "unknown") -> None:
         addon = ADDON(ADDON.Options(client=client))  # type: ignore[arg-type]
         route = Route("chat", "/*", "http://upstream", ((addon, mode),))
         self.engine = Engine([route], [DIALECT], secret=bytes(32))
-        self.answer = answer
+        self.answer, self.is_silent = answer, False
         self.now_ms = 0
         self.sessions: dict[int, Session] = {}
         self.received: dict[int, list[Frame]] = {}
@@ -150,8 +150,10 @@ class Player:
     def _carry(self, number: int, frames: list[Frame]) -> None:
         self.left[number] += frames
         for pending in self.sessions[number].take_asks():
-            delay_ms = 3 if isinstance(pending.ask, Fetch) else pending.ask.ms
-            self.due.append((self.now_ms + delay_ms, number, pending))
+            is_fetch = isinstance(pending.ask, Fetch)
+            if not (is_fetch and self.is_silent):
+                delay_ms = 3 if is_fetch else pending.ask.ms
+                self.due.append((self.now_ms + delay_ms, number, pending))
 
     def count(self, metric: metrics.Metric, word: str = "") -> int:
         samples = self.engine.counts.samples(metric)

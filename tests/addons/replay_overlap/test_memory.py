@@ -10,7 +10,7 @@ from tests.addons.replay_overlap.tape import NS
 from tests.addons.replay_overlap.world import HEADERS, PATH
 
 from midstream.core import metrics
-from midstream.core.addon import Answer, Mode
+from midstream.core.addon import Answer, Fetch, Mode, Wait
 from midstream.core.chain import Pending
 from midstream.core.conversation import ConversationBounds
 from midstream.core.engine import Engine, Limits, Route
@@ -19,7 +19,14 @@ from midstream.core.frames import Kind, Side
 from midstream.core.session import Session
 from midstream.dialects.cloudflare_chat import DIALECT
 from midstream_addons.replay_overlap import ADDON
-from midstream_addons.replay_overlap.state import MAX_RESULTS, MAX_STREAMS, Chat, Socket
+from midstream_addons.replay_overlap.state import (
+    MAX_MENDED,
+    MAX_RESULT_BYTES,
+    MAX_RESULTS,
+    MAX_STREAMS,
+    Chat,
+    Socket,
+)
 
 SERVER, CLIENT = Side.SERVER, Side.CLIENT
 
@@ -118,7 +125,7 @@ def test_offers_on_one_socket_are_bounded() -> None:
             session.answer(wait, Answer(), 0)
     socket = memory_of(session)
     assert socket.offer is None
-    assert len(socket.mended) <= MAX_STREAMS
+    assert len(socket.mended) <= MAX_MENDED
     assert len(socket.acked) <= 1
     assert engine.counts.get(metrics.ERRORS, ("replay-overlap",)) == 0
 
@@ -146,6 +153,50 @@ def test_a_chat_too_large_to_remember_is_forgotten_and_passes(ends: bool) -> Non
         stream(session, f"s{number}", 50, ends=ends, text="x" * 100)
         assert state_of(engine).transcript.total_bytes <= 60_000
     assert engine.counts.get(metrics.ERRORS, ("replay-overlap",)) == 0
+
+
+def test_a_stream_too_large_to_remember_is_forgotten_while_it_runs() -> None:
+    engine = engine_of(max_transcript_bytes=20_000)
+    session = socket_of(engine)
+    send(session, SERVER, type="cf_agent_chat_messages", messages=[])
+    stream(session, "s", 2_000, ends=False, text="x" * 100)
+    assert state_of(engine).transcript.total_bytes < 20_000
+    assert not state_of(engine).transcript.streams["s"].exact
+
+
+def test_large_outcomes_of_tools_are_not_all_remembered() -> None:
+    engine = engine_of()
+    session = socket_of(engine)
+    for number in range(50):
+        send(
+            session,
+            CLIENT,
+            type="cf_agent_tool_result",
+            toolCallId=f"{number}",
+            output="x" * 90_000,
+        )
+    assert state_of(engine).result_bytes <= MAX_RESULT_BYTES
+    assert 0 < len(state_of(engine).results) < 50
+
+
+def test_messages_handed_over_are_not_kept_for_long() -> None:
+    engine = engine_of()
+    first = socket_of(engine)
+    send(first, SERVER, type="cf_agent_chat_messages", messages=[])
+    stream(first, "s", 12, ends=False)
+    first.abort(0)
+    session = socket_of(engine)
+    waits = send(session, SERVER, type="cf_agent_identity", name="x")
+    for _ in range(3):
+        body = b'[{"id":"ms","role":"assistant","parts":[{"type":"text","text":"xxxxxxxxxxxx"}]}]'
+        answers = [Answer(200, body) if isinstance(w.ask, Fetch) else Answer() for w in waits]
+        for wait, answer in zip(waits, answers, strict=True):
+            session.answer(wait, answer, 0)
+        waits = session.take_asks()
+        if any(isinstance(wait.ask, Wait) and wait.ask.name == "healed" for wait in waits):
+            assert memory_of(session).healed is not None
+    assert engine.counts.get(metrics.REPAIRS, ("chat", "replay-overlap", "heal", "repair")) == 1
+    assert memory_of(session).healed is None
 
 
 def test_chats_nobody_uses_are_forgotten() -> None:

@@ -532,3 +532,29 @@ def test_the_own_tool_of_a_late_client_is_built_whole() -> None:
     left = wire.server({**chunk(True, **START), "id": "R2"})
     assert json.loads(left[0][1]["body"]) == {"type": "start", "messageId": "A"}
     assert len(left) > 3
+
+
+def test_a_fetch_that_is_never_answered_holds_nothing_up_for_ever() -> None:
+    wire = Wire("r2")
+    wire.player.is_silent = True
+    wire.again()
+    wire.client(ASK)
+    wire.server(OFFER)
+    wire.server(chunk(True, **START), {**DONE, "replay": True})
+    assert wire.after(4_900) == []
+    left = kinds(wire.after(200))
+    assert left == ["<chat_messages", "<message_updated", "<stream_resuming"]
+    assert kinds(wire.client(ACK)) == ["<use_chat_response"] * 2
+
+
+def test_a_baseline_that_is_never_learnt_holds_nothing_up_for_ever() -> None:
+    wire = Wire()
+    wire.player.is_silent = True
+    wire.server(DONE)
+    other = {**OFFER, "id": "R2"}
+    wire.client(ASK)
+    wire.server(other)
+    start, complete = {**chunk(True, **START), "id": "R2"}, {**COMPLETE, "id": "R2"}
+    assert wire.server(start, complete) == []
+    assert wire.after(5_001) == [("<", other)]
+    assert [frame for _, frame in wire.client({**ACK, "id": "R2"})] == [start, complete]

@@ -1,7 +1,7 @@
 // The connection is lost in the middle of an answer and the page comes back while it still runs.
 import { sleep, until } from "../rig/process.mjs";
 import {
-  RICH_FIRST, RICH_TOOL, TOOL, WITHHELD, dropAt, say, shows,
+  RICH_FIRST, RICH_TOOL, SENT, TOOL, WITHHELD, dropAt, say, shows,
 } from "./steps.mjs";
 
 const oneDrop = (question, at, end, options) => async ({ cables, openTab }) =>
@@ -95,10 +95,16 @@ export default {
   },
   restart: {
     ...WITHHELD, what: "the proxy is killed; the page comes back to a new one, which knows nothing",
-    async run({ cables, openTab, spareProxy }) {
-      const replaceProxy = await spareProxy();
-      const tab = await openTab({ socket: { minReconnectionDelay: 300 } });
-      return dropAt(cables, tab, "#tool n=60 ms=60", "c8 ", "c59 ", { whileAway: replaceProxy });
-    },
+    run: killProxy,
+  },
+  restart2: {
+    ...SENT, what: "the same, and the list that closes the turn arrives",
+    run: killProxy,
   },
 };
+
+async function killProxy({ cables, openTab, spareProxy }) {
+  const replaceProxy = await spareProxy();
+  const tab = await openTab({ socket: { minReconnectionDelay: 300 } });
+  return dropAt(cables, tab, "#tool n=60 ms=60", "c8 ", "c59 ", { whileAway: replaceProxy });
+}

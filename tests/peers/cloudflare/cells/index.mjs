@@ -6,7 +6,7 @@ import tabs from "./tabs.mjs";
 
 const all = { ...drops, ...tabs, ...away, ...page };
 const ORDER =
-  "1a 1b 1c 1d 2 2b 3 4 4b 5 6 6b 7 8 8b 9 10 10b 12 13 14 14b 15 16 17 restart".split(" ");
+  "1a 1b 1c 1d 2 2b 3 4 4b 5 6 6b 7 8 8b 9 10 10b 12 13 14 14b 15 16 17 restart restart2".split(" ");
 
 export const cells = ORDER.map((key) => ({ key, ...all[key] }));
 
