@@ -290,7 +290,7 @@ def test_a_list_too_large_to_remember_is_not_known() -> None:
 
 
 def test_an_answer_too_large_to_remember_is_forgotten_at_its_end() -> None:
-    told = Told(USER, BASE, max_bytes=400)
+    told = Told(USER, BASE, max_bytes=600)
     for chunk in (START, *text("x" * 500)):
         told.chunk(chunk)
     assert told.transcript.total_bytes > 500

@@ -300,8 +300,8 @@ MUTANTS = [
     ),
     # bounds
     addon("pages_grow", "state", "keep_last(self.waiting_pages, MAX_PAGES)", "pass"),
-    addon("outcomes_grow", "state", "keep_last(self.results, MAX_RESULTS)", "pass"),
-    addon("mended_grow", "state", "keep_last(self.mended, MAX_STREAMS)", "pass"),
+    addon("outcomes_grow", "state", "len(self.results) > MAX_RESULTS or", ""),
+    addon("mended_grow", "state", "keep_last(self.mended, MAX_MENDED)", "pass"),
     addon("places_grow", "state", "keep_last(self.places, MAX_STREAMS)", "pass"),
     # the transcript
     dialect(

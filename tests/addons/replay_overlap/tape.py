@@ -150,9 +150,9 @@ class Player:
     def _carry(self, number: int, frames: list[Frame]) -> None:
         self.left[number] += frames
         for pending in self.sessions[number].take_asks():
-            is_fetch = isinstance(pending.ask, Fetch)
-            if not (is_fetch and self.is_silent):
-                delay_ms = 3 if is_fetch else pending.ask.ms
+            ask = pending.ask
+            if not (isinstance(ask, Fetch) and self.is_silent):
+                delay_ms = 3 if isinstance(ask, Fetch) else ask.ms
                 self.due.append((self.now_ms + delay_ms, number, pending))
 
     def count(self, metric: metrics.Metric, word: str = "") -> int:

@@ -652,11 +652,12 @@ def test_a_message_just_sent_is_never_wiped(
     if not bits & 4 and bits & 8:
         emit(world, stream[max(1, cut) :])
         world.server.finish()
+    resumes = world.server.is_running
     number = world.connect(page)
-    if bits & 16 and world.server.is_running:
+    if bits & 16 and resumes:
         emit(world, stream[max(1, cut) :])
         world.server.finish()
-    world.run(at_ms + (700 if world.server.is_running else 0))
+    world.run(at_ms + (700 if resumes else 0))
     page.say("u2", "one more thing", "R2")
     world.flush(number)
     world.run(3_000)
