@@ -47,7 +47,9 @@ def give_up(ctx: Ctx, options: Options) -> Verdict:
         return offer.send(taken, ctx, options)
     ctx.state.offer = None
     notes = (Skipped("no_replay"), Reconnected("passed"))
-    return Verdict(tuple(ctx.held), settles=len(ctx.held), notes=notes)
+    is_asking = taken.is_late and not taken.is_acked
+    none = (chat.resume_none(ctx.state.probe),) if is_asking else ()
+    return Verdict((*none, *ctx.held), settles=len(ctx.held), notes=notes)
 
 
 def cut(ctx: Ctx, options: Options) -> Verdict:

@@ -41,7 +41,8 @@ def take(resuming: Resuming, ctx: Ctx, options: Options) -> Verdict:
     stream = ctx.conversation.transcript.streams.get(resuming.id)
     socket.offers += 1
     taken = Offer(resuming.id, socket.offers, socket.chats)
-    taken.mended, taken.is_learning = stream, stream is None
+    is_over = resuming.id in ctx.conversation.transcript.done  # as another socket has told
+    taken.mended, taken.is_learning = stream, stream is None and not is_over
     socket.offer = taken
     waits = (
         Wait(options.ask_wait_ms, f"ask:{taken.number}"),
@@ -109,7 +110,8 @@ def advance(ctx: Ctx, options: Options, at_hand: Frame | None = None) -> Verdict
 def send(taken: Offer, ctx: Ctx, options: Options, at_hand: Frame | None = None) -> Verdict:
     """Send the reset, if the gate holds, and the offer; the replay too if its ACK is there."""
     frames = replayed(taken, ctx, at_hand)
-    reason = gate.reason_to_pass(frames, taken.mended)
+    is_over = taken.mended is None and taken.stream in ctx.conversation.transcript.done
+    reason = "stream_over" if is_over else gate.reason_to_pass(frames, taken.mended)
     mended = Mended(Form.PASSED, taken.mended)
     if taken.mended is not None and not reason:
         mended.form = taken.form or gate.choose(ctx, options, taken.mended)

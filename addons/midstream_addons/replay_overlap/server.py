@@ -61,10 +61,11 @@ def _on_resuming(frame: Frame, resuming: chat.Resuming, ctx: Ctx, options: Optio
     if socket.offer is not None:
         is_same = socket.offer.stream == resuming.id
         return Verdict.drop("fetch_replay") if is_same else KEEP
-    if resuming.id in shared.transcript.done:
-        return Verdict.skip("stream_over")
     stream = shared.transcript.streams.get(resuming.id)
-    if stream is None and socket.has_answered_tool:
+    is_over = resuming.id in shared.transcript.done
+    if is_over and ctx.observe:
+        return Verdict.skip("stream_over")
+    if stream is None and socket.has_answered_tool and not is_over:
         return _on_attach(frame, resuming, ctx, options)
     if not ctx.observe:
         return offer.take(resuming, ctx, options)

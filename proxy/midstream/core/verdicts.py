@@ -33,6 +33,8 @@ def check_frames(
         raise VerdictError(f"settles {verdict.settles} frames, {len(link.held)} are held")
     if verdict.hold and frame is None:
         raise VerdictError("holds, but there is no frame at hand")
+    if verdict.hold and not verdict.frames and not verdict.settles:
+        return (), ()  # nothing leaves: not to look through all that is held, frame by frame
     taken, staying = link.held[: verdict.settles], link.held[verdict.settles :]
     if frame is not None:
         (staying if verdict.hold else taken).append(frame)

@@ -137,7 +137,7 @@ MUTANTS = [
     addon(
         "never_learns",
         "offer",
-        "taken.mended, taken.is_learning = stream, stream is None",
+        "taken.mended, taken.is_learning = stream, stream is None and not is_over",
         "taken.mended, taken.is_learning = stream, False",
     ),
     # rule 4: the reset

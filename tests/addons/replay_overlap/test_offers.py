@@ -9,6 +9,7 @@ from tests.addons.replay_overlap.tape import Player
 
 from midstream.core import metrics
 from midstream.core.addon import Answer, Mode
+from midstream.core.exchange import ResponseHead
 from midstream.core.frames import Frame, Kind, Side
 
 BASE = {"id": "A", "role": "assistant", "parts": [{"type": "text", "text": "b", "state": "done"}]}
@@ -147,7 +148,7 @@ def test_until_a_late_ack_nothing_more_of_the_stream_leaves_and_then_all() -> No
     left = wire.replay(START, OPEN, delta("x"), delta("y"), delta("z"))
     assert kinds(left)[:2] == ["<chat_messages", "<message_updated"]
     texts = [json.loads(f["body"]).get("delta") for _, f in left[2:] if f["body"]]
-    assert texts[-1] == "xyz"
+    assert [text for text in texts if text] == ["b", "xyz"]
 
 
 def test_an_unasked_client_gets_the_outcome_at_the_end() -> None:
@@ -359,11 +360,66 @@ def test_the_observed_form_tells_the_client_that_there_is_nothing() -> None:
     assert left[-1][1] == OFFER
 
 
-def test_an_offer_of_a_stream_that_is_over_passes() -> None:
+def test_an_offer_that_the_end_has_overtaken_on_another_socket_is_not_resumed() -> None:
     wire = Wire()
+    wire.again()
+    wire.client(ASK)
+    wire.player.open(100)
+    wire.player.take(100, Frame(Side.SERVER, Kind.WS_TEXT, dumps(DONE)))
+    assert kinds(wire.server(OFFER)) == [">stream_resume_ack"]
+    over = {**BASE, "parts": [*BASE["parts"], {"type": "text", "text": "x"}]}
+    wire.player.answer = Answer(200, dumps([USER, over]))
+    wire.server(chunk(True, **START), {**DONE, "replay": True})
+    left = kinds(wire.after(20))
+    assert left == [
+        "<stream_resume_none", "<use_chat_response", "<chat_messages", "<message_updated",
+    ]  # fmt: skip
+
+
+def test_an_offer_of_a_stream_that_failed_before_passes_as_it_came() -> None:
+    wire = Wire()
+    failed = {**DONE, "body": "it broke", "error": True}
+    wire.server(failed)
+    wire.again()
+    wire.client(ASK)
+    wire.server(OFFER)
+    start = chunk(True, **START)
+    assert wire.server(start, failed) == [("<", OFFER)]
+    assert [frame for _, frame in wire.client(ACK)] == [start, failed]
+    assert wire.count(metrics.SKIPPED, "stream_over") == 1
+
+
+def test_an_offer_of_a_stream_that_is_over_is_observed() -> None:
+    wire = Wire(mode=Mode.OBSERVE)
     wire.server(DONE)
     assert wire.server(OFFER) == [("<", OFFER)]
     assert wire.count(metrics.SKIPPED, "stream_over") == 1
+
+
+def test_a_client_that_asks_again_after_a_late_ack_is_answered() -> None:
+    wire = Wire()
+    wire.again()
+    wire.client(ASK)
+    wire.server(OFFER)
+    wire.replay(START)
+    wire.after(401)
+    wire.client(ACK)
+    assert wire.client({**ASK, "probeId": "p9"}) == []
+    assert wire.after(5_001) == [("<", {**NONE, "probeId": "p9"})]
+
+
+def test_a_client_that_asks_again_after_a_late_ack_is_offered_the_replay() -> None:
+    wire = Wire()
+    wire.again()
+    wire.client(ASK)
+    wire.server(OFFER)
+    wire.replay(START)
+    wire.after(401)
+    wire.client(ACK, {**ASK, "probeId": "p9"})
+    left = wire.replay(START)
+    assert kinds(left) == ["<chat_messages", "<message_updated", "<stream_resuming"]
+    assert left[2][1]["probeId"] == "p9"
+    assert len(wire.client(ACK)) == 5
 
 
 def test_an_offer_of_another_stream_passes_an_open_one() -> None:
@@ -558,3 +614,195 @@ def test_a_baseline_that_is_never_learnt_holds_nothing_up_for_ever() -> None:
     assert wire.server(start, complete) == []
     assert wire.after(5_001) == [("<", other)]
     assert [frame for _, frame in wire.client({**ACK, "id": "R2"})] == [start, complete]
+
+
+def test_a_turn_begun_while_the_outcome_is_fetched_is_not_wiped() -> None:
+    wire = Wire("r2")
+    wire.again()
+    wire.client(ASK)
+    wire.server(OFFER)
+    wire.server(chunk(True, **START), {**DONE, "replay": True})
+    fresh = {"id": "u2", "role": "user", "parts": []}
+    body = dumps({"messages": [USER, BASE, fresh], "trigger": "submit-message"}).decode()
+    init = {"method": "POST", "body": body}
+    wire.client({"type": "cf_agent_use_chat_request", "id": "x", "init": init})
+    left = wire.after(20)
+    assert [message["id"] for message in left[0][1]["messages"]] == ["u", "A", "u2"]
+    assert kinds(left)[-1] == "<stream_resuming"
+
+
+def test_a_closing_list_is_not_said_again_over_a_stream_that_began_elsewhere() -> None:
+    wire = Wire()
+    wire.server({"type": "cf_agent_chat_messages", "messages": MESSAGES}, DONE)
+    start = {**chunk(False, type="start", messageId="A7"), "id": "R7"}
+    wire.player.open(100)
+    wire.player.take(100, Frame(Side.SERVER, Kind.WS_TEXT, dumps(start)))
+    assert wire.after(1_000) == []
+
+
+TOOL = {"type": "tool-input-available", "toolCallId": "c", "toolName": "place", "input": {"a": 1}}
+
+
+@pytest.mark.parametrize(
+    ("result", "outcome"),
+    [
+        (
+            {"output": {"city": "Oslo"}},
+            {"type": "tool-output-available", "toolCallId": "c", "output": {"city": "Oslo"}},
+        ),
+        (
+            {"output": None, "state": "output-error", "errorText": "no"},
+            {"type": "tool-output-error", "toolCallId": "c", "errorText": "no"},
+        ),
+    ],
+)
+def test_a_tool_that_the_page_answered_in_the_same_turn_is_not_run_again(
+    result: dict[str, Any], outcome: dict[str, Any]
+) -> None:
+    wire = Wire("r2")
+    wire.server(chunk(False, **TOOL))
+    answer = {"type": "cf_agent_tool_result", "toolCallId": "c", "autoContinue": False, **result}
+    wire.client(answer)
+    wire.again()
+    wire.client(ASK)
+    wire.server(OFFER)
+    wire.replay(START, TOOL)
+    left = [json.loads(f["body"]) for _, f in wire.client(ACK) if f["body"]]
+    assert [each["type"] for each in left] == [
+        "start", "tool-input-start", "tool-input-delta", outcome["type"],
+    ]  # fmt: skip
+    assert left[2]["input"] == {"a": 1}
+    assert json.loads(left[2]["inputTextDelta"]) == {"a": 1}
+    assert left[3] == outcome
+
+
+def test_a_tool_of_the_provider_is_offered_as_it_was() -> None:
+    wire = Wire("r2")
+    wire.again()
+    wire.client(ASK)
+    wire.server(OFFER)
+    tool = {**TOOL, "providerExecuted": True}
+    wire.replay(START, tool, {"type": "tool-output-available", "toolCallId": "c", "output": 1})
+    assert json.loads(wire.client(ACK)[1][1]["body"]) == tool
+
+
+def test_without_the_messages_of_the_chat_only_the_one_is_set_back() -> None:
+    wire = Wire("r2")
+    wire.again()
+    wire.server({"type": "cf_agent_chat_messages", "messages": [{"id": 7}]})
+    wire.client(ASK)
+    wire.server(OFFER)
+    assert kinds(wire.replay(START)) == ["<message_updated", "<stream_resuming"]
+
+
+def test_a_message_that_the_list_lacks_is_put_at_its_end() -> None:
+    wire = Wire()
+    wire.server(DONE, {"type": "cf_agent_chat_messages", "messages": [USER]})
+    first = {**chunk(False, type="start", messageId="N"), "id": "R3", "continuation": False}
+    wire.server(first, {"type": "cf_agent_chat_messages", "messages": [USER]})
+    wire.again()
+    wire.client(ASK)
+    wire.server({**OFFER, "id": "R3"})
+    replay = {**chunk(True, type="start", messageId="N"), "id": "R3", "continuation": False}
+    left = wire.server(replay, {**COMPLETE, "id": "R3"})
+    assert [message["id"] for message in left[0][1]["messages"]] == ["u", "N"]
+
+
+@pytest.mark.parametrize("answer", [Answer(500), Answer(200, b"{}")])
+def test_a_heal_without_messages_does_nothing_but_count(answer: Answer) -> None:
+    wire = Wire()
+    wire.player.answer = answer
+    wire.again()
+    wire.server({"type": "cf_agent_identity"})
+    assert wire.after(1_000) == []
+    assert wire.count(metrics.SKIPPED, "fetch_failed") == 1
+
+
+def test_a_heal_gives_up_on_messages_that_stay_behind() -> None:
+    wire = Wire()
+    wire.again()
+    wire.server({"type": "cf_agent_identity"})
+    assert wire.after(5_000) == []
+    assert wire.count(metrics.SKIPPED, "history_behind") == 1
+
+
+def test_messages_that_cannot_be_read_count_for_nothing() -> None:
+    wire = Wire()
+    wire.again()
+    wire.server({"type": "cf_agent_identity"})
+    odd = [7, {"id": "A", "role": "assistant", "parts": 7}, [], USER]
+    wire.player.answer = Answer(200, dumps(odd))
+    assert wire.after(2_000) == []
+    assert wire.count(metrics.SKIPPED, "history_behind") == 1
+
+
+def test_odd_messages_beside_the_true_ones_do_no_harm() -> None:
+    wire = Wire()
+    wire.again()
+    wire.server({"type": "cf_agent_identity"})
+    over = {**BASE, "parts": [{"type": "text", "text": "bxyz"}]}
+    wire.player.answer = Answer(200, dumps([USER, over, {"id": "o", "role": "user"}, 7]))
+    left = wire.after(1_000)
+    assert left[1][1]["message"] == over
+
+
+def test_a_turn_that_brings_nothing_new_is_not_answered() -> None:
+    wire = Wire()
+    wire.again()
+    wire.server({"type": "cf_agent_identity"})
+    over = {**BASE, "parts": [{"type": "text", "text": "bxyz"}]}
+    wire.player.answer = Answer(200, dumps([USER, over]))
+    wire.after(100)
+    init = {"method": "POST", "body": dumps({"messages": [USER]}).decode()}
+    turn = {"type": "cf_agent_use_chat_request", "id": "x", "init": init}
+    assert wire.client(turn) == [(">", turn)]
+
+
+def test_an_answer_that_comes_after_the_chat_was_emptied_is_dropped() -> None:
+    wire = Wire()
+    wire.again()
+    wire.client(ASK)
+    wire.server(OFFER)
+    wire.server(chunk(True, **START), {**DONE, "replay": True})
+    wire.player.open(100)
+    clear = {"type": "cf_agent_chat_clear"}
+    wire.player.take(100, Frame(Side.CLIENT, Kind.WS_TEXT, dumps(clear)))
+    assert kinds(wire.after(5_000)) == ["<stream_resume_none"]
+
+
+def test_an_offer_whose_frames_were_let_go_is_over() -> None:
+    wire = Wire()
+    wire.again()
+    wire.client(ASK)
+    wire.server(OFFER)
+    chain = wire.player.sessions[wire.number]._chain
+    assert chain is not None
+    link = next(link for link in chain._links if link.held)
+    assert [frame.wire for frame in link.release()] == [dumps(OFFER)]
+    start = chunk(True, **START)
+    assert wire.server(start) == [("<", start)]
+
+
+def test_a_bound_of_the_chain_lets_the_offer_go() -> None:
+    wire = Wire()
+    wire.player.is_silent = True
+    wire.again()
+    wire.client(ASK)
+    wire.server(OFFER)
+    chain = wire.player.sessions[wire.number]._chain
+    assert chain is not None
+    left = chain.wake(10**12)
+    assert [frame.wire for frame in left] == [dumps(OFFER)]
+    assert wire.count(metrics.SKIPPED, "no_replay") == 1
+
+
+def test_a_body_that_is_no_list_of_messages_passes() -> None:
+    player = Player(Answer())
+    player.open_at(1, "/agents/chat/room/get-messages")
+    session = player.sessions[1]
+    session.end(Side.CLIENT, 0)
+    session.respond(ResponseHead(200, (("Content-Type", "application/json"),)), 0)
+    session.receive(Side.SERVER, b'{"no":"list"}', 0)
+    out = session.end(Side.SERVER, 0)
+    assert [frame.wire for frame in out] == [b'{"no":"list"}']
+    assert player.count(metrics.SKIPPED, "malformed") == 1
