@@ -31,6 +31,14 @@ def test_equal_secrets_have_equal_tokens_in_one_capture_and_others_in_the_next()
     assert redactor.token("one") != other.token("one")
 
 
+def test_the_origin_goes_with_the_header_that_says_it() -> None:
+    record = Record(1, 1, 1, RecordKind.OPEN, meta={"origin": "http://a", "headers": HEADERS})
+
+    assert Redactor(NAMES).record(record).meta["origin"] == "http://a"
+    assert Redactor(["Host"]).record(record).meta["origin"] == ""
+    assert "origin" not in Redactor(["host"]).record(head()).meta
+
+
 def test_response_heads_are_cleaned_too_and_frames_are_left_alone() -> None:
     redactor = Redactor(["authorization"])
     frame = Frame(Side.CLIENT, Kind.WS_TEXT, b"authorization")

@@ -91,8 +91,8 @@ class WatchedEngine(Engine):
         )
         self._watch = watch
 
-    def open(self, head: RequestHead, route: Route) -> Session:
-        session = super().open(head, route)
+    def open(self, head: RequestHead, route: Route, *, origin: str = "") -> Session:
+        session = super().open(head, route, origin=origin)
         watch, take_asks = self._watch, session.take_asks
         exchange = watch.opened(session)
 

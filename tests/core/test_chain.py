@@ -1,6 +1,7 @@
 """The chain: it fails open, holds within bounds, paces in order, and loses nothing."""
 
 import logging
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -39,6 +40,19 @@ def hold_all_but(word: str, verdict: Verdict | Exception) -> FakeAddon:
         if isinstance(verdict, Exception):
             raise verdict
         return verdict
+
+    return FakeAddon(frame=judge)
+
+
+def settle_named() -> FakeAddon:
+    """Return an addon that holds every frame until `settle` names it: then it leaves as it came."""
+
+    def judge(frame: Frame, ctx: Context[Seen, Seen]) -> Verdict:
+        words = frame.wire.split()
+        if words[:1] != [b"settle"]:
+            return HOLD
+        settled = [held for held in ctx.held if held.wire in words[1:]]
+        return Verdict((*settled, frame), settles=settled[::-1])
 
     return FakeAddon(frame=judge)
 
@@ -178,12 +192,12 @@ BAD_VERDICTS = {
     "pairs below zero": Verdict.keep(notes=(Compared("comparable", -1),)),
     "an unknown note": Verdict.keep(notes=("a note",)),  # type: ignore[arg-type]  # the point
     "an unknown ask": Verdict.keep(asks=("an ask",)),  # type: ignore[arg-type]  # the point
-    "more than is held": Verdict((), "cut", settles=2),
-    "less than nothing": Verdict((), "cut", settles=-1),
+    "a frame that is not held": Verdict((), "cut", settles=(ws("a"),)),
+    "something held that is no frame": Verdict((), "cut", settles=(b"a",)),  # type: ignore[arg-type]  # the point
+    "a count of held frames": Verdict((), "cut", settles=1),  # type: ignore[arg-type]  # the point
     "repairs below zero": Verdict((), "cut", repairs=-1),
     "something that is no frame": Verdict((b"wire",), "swap"),  # type: ignore[arg-type]  # the point
     "a frame lost without a rule": Verdict(()),
-    "a held frame lost without a rule": Verdict(settles=1),
 }
 
 
@@ -218,15 +232,110 @@ def test_a_hold_without_a_frame_at_hand_is_a_failure():
 # --- holding ------------------------------------------------------------------------------------
 
 
-def test_a_later_verdict_settles_held_frames_oldest_first():
+def test_a_later_verdict_settles_the_oldest_held_frame_and_the_others_stay():
+    chain = chain_of(settle_named())
+    assert run(chain, ws("a"), ws("b"), ws("settle a")) == ["< a", "< settle a"]
+    assert texts(chain.end(SERVER, 0)) == ["< b"]
+
+
+def test_a_younger_frame_is_settled_first_and_the_older_one_leaves_at_its_deadline():
+    chain = chain_of(settle_named(), bounds=Bounds(max_hold_ms=100))
+    run(chain, ws("old"), now_ns=5 * MS)
+    run(chain, ws("young"), now_ns=50 * MS)
+    assert run(chain, ws("settle young"), now_ns=60 * MS) == ["< young", "< settle young"]
+    assert chain.deadline_ns == 105 * MS
+    assert chain.wake(105 * MS - 1) == []
+    assert texts(chain.wake(105 * MS)) == ["< old"]
+    assert chain.deadline_ns is None
+
+
+def test_frames_that_stay_held_keep_their_order_and_their_own_time():
+    chain = chain_of(settle_named(), bounds=Bounds(max_hold_ms=100))
+    for at_ms, text in enumerate("abcde"):
+        run(chain, ws(text), now_ns=at_ms * MS)
+    assert run(chain, ws("settle d b"), now_ns=9 * MS) == ["< b", "< d", "< settle d b"]
+    assert chain.deadline_ns == 100 * MS
+    assert run(chain, ws("settle a"), now_ns=9 * MS) == ["< a", "< settle a"]
+    assert chain.deadline_ns == 102 * MS
+    assert texts(chain.wake(102 * MS)) == ["< c", "< e"]
+
+
+def test_the_bytes_of_a_younger_frame_that_was_settled_no_longer_count():
+    bounds = Bounds(max_hold_bytes=2 * (4 + FRAME_BYTES))
+    chain = chain_of(settle_named(), bounds=bounds)
+    assert run(chain, ws("old1"), ws("new1")) == []
+    for round_number in range(2, 6):
+        left = run(chain, ws(f"settle new{round_number - 1}"))
+        assert left == [f"< new{round_number - 1}", f"< settle new{round_number - 1}"]
+        assert run(chain, ws(f"new{round_number}")) == []
+    assert run(chain, ws("")) == ["< old1", "< new5", "< "]
+
+
+def test_all_that_is_held_is_settled_by_the_list_that_the_context_shows():
+    def judge(frame: Frame, ctx: Context[Seen, Seen]) -> Verdict:
+        return Verdict((*ctx.held, frame), settles=ctx.held) if frame.wire == b"c" else HOLD
+
+    chain = chain_of(FakeAddon(frame=judge))
+    assert run(chain, ws("a"), ws("b"), ws("c")) == ["< a", "< b", "< c"]
+    assert chain.deadline_ns is None
+    assert chain.end(SERVER, 0) == []
+
+
+def test_a_verdict_may_settle_a_younger_frame_and_hold_the_one_at_hand():
     def judge(frame: Frame, ctx: Context[Seen, Seen]) -> Verdict:
         if frame.wire != b"c":
             return HOLD
-        return Verdict((ctx.held[0], frame), settles=1)
+        return Verdict((ctx.held[1],), hold=True, settles=ctx.held[1:])
 
     chain = chain_of(FakeAddon(frame=judge))
-    assert run(chain, ws("a"), ws("b"), ws("c")) == ["< a", "< c"]
-    assert texts(chain.end(SERVER, 0)) == ["< b"]
+    assert run(chain, ws("a"), ws("b"), ws("c")) == ["< b"]
+    assert texts(chain.end(SERVER, 0)) == ["< a", "< c"]
+
+
+def test_held_frames_can_be_named_by_what_can_be_read_only_once():
+    def judge(frame: Frame, ctx: Context[Seen, Seen]) -> Verdict:
+        once = (held for held in ctx.held[1:])
+        return Verdict((), "cut", settles=once) if frame.wire == b"c" else HOLD  # type: ignore[arg-type]  # the point
+
+    chain = chain_of(FakeAddon(frame=judge))
+    assert run(chain, ws("a"), ws("b"), ws("c")) == []
+    assert texts(chain.end(SERVER, 0)) == ["< a"]
+
+
+def test_one_object_that_is_held_twice_can_be_settled_twice():
+    chain = chain_of(
+        FakeAddon("twin", frame=lambda frame, _ctx: Verdict.replace("swap", frame, frame)),
+        FakeAddon(frame=HOLD, end=lambda _side, ctx: Verdict((), "cut", settles=tuple(ctx.held))),
+    )
+    assert run(chain, ws("a")) == []
+    assert chain.end(SERVER, 0) == []
+
+
+def misnamed(held: Sequence[Frame]) -> dict[str, Verdict]:
+    """Return verdicts that name held frames wrongly."""
+    first, second = held
+    return {
+        "one frame twice": Verdict((), "cut", settles=(second, second)),
+        "one frame twice, as many as are held": Verdict((first,), "cut", settles=(first, first)),
+        "one too many": Verdict((), "cut", settles=(first, second, second)),
+        "only an equal frame": Verdict((), "cut", settles=(ws("a"),)),
+        "a frame beside one that is not held": Verdict((), "cut", settles=(first, ws("x"))),
+        "a younger frame that is lost without a rule": Verdict(settles=(second,)),
+        "an older frame that is lost without a rule": Verdict((second,), settles=(first, second)),
+        "one while another that stays leaves": Verdict((first,), "cut", settles=(second,)),
+    }
+
+
+@pytest.mark.parametrize("what", misnamed((ws(""), ws(""))))
+def test_a_verdict_that_names_held_frames_wrongly_is_a_failure_and_loses_none(what):
+    def judge(frame: Frame, ctx: Context[Seen, Seen]) -> Verdict:
+        return misnamed(ctx.held)[what] if frame.wire == b"c" else HOLD
+
+    counts = Counts()
+    chain = chain_of(FakeAddon(frame=judge), counts=counts)
+    assert run(chain, ws("a"), ws("b"), ws("c")) == ["< a", "< b", "< c"]
+    assert counts.get(metrics.ERRORS, ("fake",)) == 1
+    assert (chain.rules, chain.skips) == ([], [])
 
 
 def test_a_verdict_may_hold_a_frame_and_send_others_to_either_side():
@@ -271,8 +380,8 @@ def test_a_hold_that_takes_too_long_ends_at_its_deadline():
 
 
 def test_an_overdue_addon_may_settle_some_and_the_rest_leaves_as_it_came():
-    def settle(_ctx: Context[Seen, Seen]) -> Verdict:
-        return Verdict((ws("A"),), "swap", settles=1)
+    def settle(ctx: Context[Seen, Seen]) -> Verdict:
+        return Verdict((ws("A"),), "swap", settles=ctx.held[:1])
 
     addon = FakeAddon(frame=HOLD, overdue=settle)
     chain = chain_of(addon, bounds=Bounds(max_hold_ms=100))
@@ -457,7 +566,7 @@ OBSERVED = {
     "replace": Verdict.replace("cut", ws("b"), ws("c", CLIENT)),
     "hold": Verdict(rule="cut", hold=True),
     "pace": Verdict((ws("b"),), "cut", paced=True),
-    "settle": Verdict((), "cut", settles=3),
+    "settle": Verdict((), "cut", settles=(ws("a"),)),
     "ask": Verdict(rule="cut", asks=(Fetch("/list"),)),
 }
 
@@ -542,8 +651,11 @@ def test_repairs_notes_and_removed_bytes_are_counted():
 
 
 def test_a_held_frame_counts_as_removed_when_it_is_settled_away():
+    def judge(frame: Frame, ctx: Context[Seen, Seen]) -> Verdict:
+        return Verdict((), "cut", settles=ctx.held) if frame.wire == b"b" else HOLD
+
     counts = Counts()
-    chain = chain_of(hold_all_but("b", Verdict((), "cut", settles=1)), counts=counts)
+    chain = chain_of(FakeAddon(frame=judge), counts=counts)
     run(chain, ws("four"))
     assert counts.get(metrics.REMOVED_BYTES, ("chat", "fake")) == 0
     run(chain, ws("b"))
@@ -576,7 +688,9 @@ def test_time_reaches_an_addon_with_every_call():
 
 # --- properties ---------------------------------------------------------------------------------
 
-DEEDS = st.sampled_from(["keep", "hold", "settle", "pace", "raise", "nonsense", "lose"])
+DEEDS = st.sampled_from(
+    ["keep", "hold", "settle", "settle youngest", "pace", "raise", "nonsense", "lose"]
+)
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("frame"), st.sampled_from(list(Side))),
@@ -602,15 +716,17 @@ def whim(name: str, deeds: list[str]) -> FakeAddon:
             case "hold" if frame is not None:
                 return Verdict(hold=True, asks=(Wait(1),))
             case "settle":
-                return Verdict((*ctx.held[:2], *own), "swap", settles=len(ctx.held[:2]))
+                return Verdict((*ctx.held[:2], *own), "swap", settles=ctx.held[:2])
+            case "settle youngest":
+                return Verdict((*ctx.held[-1:], *own), settles=ctx.held[-1:])
             case "pace":
-                return Verdict((*ctx.held, *own), "swap", settles=len(ctx.held), paced=True)
+                return Verdict((*ctx.held, *own), "swap", settles=ctx.held, paced=True)
             case "raise":
                 raise RuntimeError
             case "nonsense":
-                return Verdict((), "cut", settles=99)
+                return Verdict((), "cut", settles=(ws("stranger"),))
             case "lose":
-                return Verdict((), settles=len(ctx.held))
+                return Verdict((), settles=ctx.held)
         return KEEP
 
     hooks = ("open", "frame", "answer", "overdue", "end")
@@ -663,6 +779,29 @@ def test_pacing_never_reorders_what_one_side_sent(one, two, steps):
         left += chain.end(side, now_ns)
     for side in Side:
         assert [f for f in left if f.sender is side] == [f for f in sent if f.sender is side]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["hold", "settle"]), st.integers(0, 255)), max_size=40))
+def test_bounds_are_those_of_what_stays_held_whatever_is_settled_first(steps):
+    bounds = Bounds(max_hold_bytes=8 * (2 + FRAME_BYTES), max_hold_ms=1000)
+    chain = chain_of(settle_named(), bounds=bounds)
+    held: dict[str, int] = {}
+    for now_ms, (step, value) in enumerate(steps):
+        if step == "hold":
+            assert run(chain, ws(f"{now_ms:02}"), now_ns=now_ms * MS) == (
+                [f"< {text}" for text in [*held, f"{now_ms:02}"]] if len(held) == 8 else []
+            )
+            held = {} if len(held) == 8 else {**held, f"{now_ms:02}": now_ms}
+        else:
+            words = [text for place, text in enumerate(held) if value >> place & 1]
+            order = " ".join(["settle", *words])
+            left = run(chain, ws(order), now_ns=now_ms * MS)
+            assert left == [*[f"< {text}" for text in words], f"< {order}"]
+            held = {text: at_ms for text, at_ms in held.items() if text not in words}
+        oldest_ms = min(held.values(), default=None)
+        assert chain.deadline_ns == (None if oldest_ms is None else (oldest_ms + 1000) * MS)
+    assert texts(chain.end(SERVER, 0)) == [f"< {text}" for text in held]
 
 
 def test_deadlines_come_to_an_end():

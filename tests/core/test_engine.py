@@ -1,5 +1,6 @@
 """The engine: routes, who reads what, conversations shared, and failures that stop nothing."""
 
+import msgspec
 import pytest
 from tests.support import (
     CLIENT,
@@ -14,12 +15,13 @@ from tests.support import (
 )
 
 from midstream.core import metrics
-from midstream.core.addon import Context, Mode, Verdict
+from midstream.core.addon import KEEP, Context, Mode, Verdict
 from midstream.core.conversation import ConversationBounds
 from midstream.core.engine import Engine, Limits, Route
 from midstream.core.exchange import RequestHead, ResponseHead
 from midstream.core.frames import Frame, Kind
 from midstream.core.metrics import Counts
+from midstream.core.ports import RecordKind
 from midstream.core.session import Reading, State
 
 JSON = ResponseHead(200, (("content-type", "application/json"),))
@@ -148,6 +150,22 @@ def test_exchanges_are_numbered_and_named_by_their_route():
     exchanges = [engine.open(request("/chat"), engine.routes[0]).exchange for _ in range(2)]
     assert [exchange.number for exchange in exchanges] == [1, 2]
     assert {(e.route, e.upstream) for e in exchanges} == {("chat", "http://127.0.0.1:9")}
+
+
+def test_an_addon_and_a_record_are_told_the_origin_and_an_addon_the_pattern_of_the_route():
+    seen: list[tuple[str, str]] = []
+    sink = FakeSink()
+
+    def look(ctx: Context[Seen, Seen]) -> Verdict:
+        seen.append((ctx.exchange.origin, ctx.exchange.pattern))
+        return KEEP
+
+    engine = engine_of(FakeAddon(open=look), sink=sink)
+    route = msgspec.structs.replace(engine.routes[0], path="/chat/*")
+    engine.open(request("/chat/1"), route, origin="http://a:1").open(0)
+    engine.open(request("/chat/1"), route).open(0)
+    assert seen == [("http://a:1", "/chat/*"), ("", "/chat/*")]
+    assert [record.meta["origin"] for record in sink.of(RecordKind.OPEN)] == ["http://a:1", ""]
 
 
 def test_the_frame_limit_and_the_sink_reach_the_session():

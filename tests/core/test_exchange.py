@@ -65,3 +65,6 @@ def test_an_exchange_can_be_made_of_a_head_alone():
     head = request("/a")
     assert Exchange.of(head) == Exchange(1, "default", "", head)
     assert Exchange.of(head, number=3, route="r", upstream="u") == Exchange(3, "r", "u", head)
+    made = Exchange.of(head, origin="http://a", pattern="/a/*")
+    assert made == Exchange(1, "default", "", head, "http://a", "/a/*")
+    assert (Exchange.of(head).origin, Exchange.of(head).pattern) == ("", "/*")

@@ -46,6 +46,7 @@ def test_records_tell_the_life_of_an_exchange_in_order():
     assert sink.records[0].meta == {
         "route": "chat",
         "upstream": "http://127.0.0.1:9",
+        "origin": "",
         "method": "GET",
         "target": "/chat?x=1",
         "headers": (("Upgrade", "websocket"), ("Cookie", "c")),

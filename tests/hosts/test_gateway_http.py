@@ -3,17 +3,19 @@ import contextlib
 import gzip
 import importlib
 import socket
+import ssl
 import zlib
 from collections.abc import Callable
 
 import pytest
+from tests.hosts.certificates import Authority
 from tests.hosts.gateways import gateway, until
 from tests.hosts.upstreams import Head, Visit, connect, upstream
-from tests.support import FakeAddon
+from tests.support import FakeAddon, Seen
 
-from midstream.config.schema import LimitsTable, SecurityTable
+from midstream.config.schema import LimitsTable, SecurityTable, TlsTable
 from midstream.core import metrics
-from midstream.core.addon import Verdict
+from midstream.core.addon import KEEP, Context, Verdict
 from midstream.core.frames import Frame, Side
 
 MIB = 1 << 20
@@ -48,6 +50,16 @@ def swap(old: bytes, new: bytes) -> FakeAddon:
         return Verdict.replace("swap", changed)
 
     return FakeAddon("fake", frame=on_frame)
+
+
+def remembers(origins: list[str]) -> FakeAddon:
+    """Return an addon that notes under which origin each client came."""
+
+    def look(ctx: Context[Seen, Seen]) -> Verdict:
+        origins.append(ctx.exchange.origin)
+        return KEEP
+
+    return FakeAddon(open=look)
 
 
 # --- heads ----------------------------------------------------------------------------------------
@@ -101,6 +113,66 @@ async def test_forwarded_headers_of_a_trusted_proxy_are_kept_and_extended():
         assert told.all("x-forwarded-for") == ["9.9.9.9, 127.0.0.1"]
         assert told.all("x-forwarded-proto") == ["https"]
         assert told.all("x-forwarded-host") == ["real.test"]
+
+
+CLAIMS = ["X-Forwarded-Proto: https", "X-Forwarded-Host: Real.test:9, b"]
+FORWARDED = 'Forwarded: for=9.9.9.9;host="real.test:444";proto=https, host=b'
+
+
+@pytest.mark.parametrize(
+    ("trusted", "lines", "expected"),
+    [
+        ("10.0.0.0/8", [], "http://Chat.test:81"),
+        ("10.0.0.0/8", [*CLAIMS, FORWARDED], "http://Chat.test:81"),
+        ("127.0.0.1", [], "http://Chat.test:81"),
+        ("127.0.0.1", CLAIMS, "https://Real.test:9"),
+        ("127.0.0.1", [FORWARDED], "https://real.test:444"),
+        ("127.0.0.1", ["Forwarded: ;;=,"], "http://Chat.test:81"),
+        ("127.0.0.1", ["X-Forwarded-Host: a/b"], ""),
+    ],
+)
+@pytest.mark.parametrize("is_socket", [False, True])
+async def test_addons_are_told_under_which_origin_the_client_came(
+    trusted, lines, expected, is_socket
+):
+    origins: list[str] = []
+    addon = remembers(origins)
+    security = SecurityTable(trusted_proxies=(trusted,))
+    if is_socket:
+        lines = [*lines, "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+                 "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="]  # fmt: skip
+    async with upstream(echo) as up, gateway(up.url, addon, security=security) as gw:
+        raw = get("/chat", *lines).replace(b"chat.test", b"Chat.test:81")
+        await ask(gw.port, raw)
+    assert origins == [expected]
+
+
+async def test_a_host_that_cannot_be_one_and_none_make_no_origin():
+    origins: list[str] = []
+    addon = remembers(origins)
+    async with upstream(echo) as up, gateway(up.url, addon) as gw:
+        await ask(gw.port, b"GET /chat HTTP/1.1\r\nHost: user@chat.test\r\n\r\n")
+        await ask(gw.port, b"GET /chat HTTP/1.0\r\n\r\n")
+        await ask(gw.port, b"GET /chat HTTP/1.1\r\nHost: [::1]:8080\r\n\r\n")
+    assert origins == ["", "", "http://[::1]:8080"]
+
+
+async def test_behind_tls_of_its_own_the_origin_is_https(tmp_path):
+    origins: list[str] = []
+    addon = remembers(origins)
+    authority = Authority(tmp_path / "ca")
+    cert, key = authority.certificate("127.0.0.1")
+    tls = TlsTable(cert=str(cert), key=str(key))
+    verifying = ssl.create_default_context(cafile=authority.file)
+    async with (
+        upstream(echo) as up,
+        gateway(up.url, addon, tls=tls) as gw,
+        await connect(gw.port) as client,
+    ):
+        await client.writer.start_tls(verifying, server_hostname="127.0.0.1")
+        await client.send(get("/chat"))
+        assert (await client.head()).status == 200
+    assert origins == ["https://chat.test"]
 
 
 async def test_hop_by_hop_headers_end_at_the_gateway_in_both_directions():

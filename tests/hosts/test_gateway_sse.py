@@ -307,7 +307,7 @@ async def test_a_held_event_is_released_when_the_addon_is_called_again():
         return Verdict(hold=True, asks=(Wait(20),))
 
     def on_answer(_ask: object, _answer: object, ctx: Context[Seen, Seen]) -> Verdict:
-        return Verdict(frames=(*ctx.held, sse("late")), rule="swap", settles=len(ctx.held))
+        return Verdict(frames=(*ctx.held, sse("late")), rule="swap", settles=ctx.held)
 
     async def behave(visit: Visit) -> None:
         await visit.begin_chunks()

@@ -364,8 +364,8 @@ async def test_bodies_pass_when_the_session_fails_anywhere(method, monkeypatch, 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("broken")
 
-    def open_broken(head, route):
-        session = real_open(head, route)
+    def open_broken(head, route, *, origin):
+        session = real_open(head, route, origin=origin)
         monkeypatch.setattr(session, method, fail)
         if method == "abort":
             monkeypatch.setattr(session, "receive", fail)

@@ -237,8 +237,8 @@ async def test_a_stream_goes_on_as_it_came_when_the_session_fails(bad, monkeypat
     served = engine(FakeAddon(frame=on_payload({b"held": hold, b"c": hold})))
     real_open = served.open
 
-    def open_broken(head, route):
-        session = real_open(head, route)
+    def open_broken(head, route, *, origin):
+        session = real_open(head, route, origin=origin)
         receive = session.receive
 
         def receive_or_fail(side: Side, data: bytes, now_ns: int) -> list[Frame]:

@@ -363,8 +363,8 @@ async def test_a_message_passes_as_it_came_when_the_session_fails(monkeypatch, c
     served = engine(addon)
     real_open = served.open
 
-    def open_broken(head, route):
-        session = real_open(head, route)
+    def open_broken(head, route, *, origin):
+        session = real_open(head, route, origin=origin)
         receive = session.receive_message
 
         def receive_message(side, kind, message, now_ns):

@@ -45,7 +45,7 @@ def judge(frame: Frame, ctx: Context[Seen, Seen]) -> Verdict:
             return Verdict(hold=True)
         case b"settle":
             held = tuple(ctx.held)
-            return Verdict((*held[1:], frame), "swap", settles=len(held))
+            return Verdict((*held[1:], frame), "swap", settles=held)
         case b"pace":
             many = tuple(Frame(SERVER, frame.kind, b"%d\n\n" % n) for n in range(PACED))
             return Verdict(many, "swap", paced=True)
@@ -311,6 +311,24 @@ def test_records_that_cannot_be_played_are_counted_and_the_others_are_played():
         "records of an exchange without a head": 1,
         "records that cannot be played": 2,
     }
+
+
+@pytest.mark.parametrize("origin", ["", "http://[::1]:8080"])
+def test_a_replay_tells_addons_the_origin_of_the_recorded_exchange(origin: str, tmp_path: Path):
+    live, again = FakeSink(), FakeSink()
+    first = engine(live)
+    first.open(upgrade("/chat/1"), first.routes[0], origin=origin).open(0)
+    replay(through_a_file(live.records, tmp_path / "c-000001.cap"), engine(again))
+    assert again.records[0].meta["origin"] == live.records[0].meta["origin"] == origin
+
+
+@pytest.mark.parametrize("meta", [{}, {"origin": 1}, {"origin": b"a\xff"}, {"origin": None}])
+def test_a_capture_that_does_not_tell_the_origin_is_played_without(meta: dict[str, object]):
+    records, again = recorded(), FakeSink()
+    kept = {key: value for key, value in records[0].meta.items() if key != "origin"}
+    records[0] = msgspec.structs.replace(records[0], meta={**kept, **meta})
+    assert not replay(records, engine(again)).problems
+    assert again.records[0].meta["origin"] == ""
 
 
 def test_an_exchange_that_no_route_matches_is_counted():

@@ -24,7 +24,7 @@ def undo(taken: Offer, ctx: Ctx) -> Verdict:
     mended.is_muted = not any(map(burst.response_of, frames))
     notes = (Skipped("no_ack"),)
     out = (*_restored(mended), *frames)
-    return Verdict(out, "undo", settles=len(ctx.held), notes=notes)
+    return Verdict(out, "undo", settles=ctx.held, notes=notes)
 
 
 def mute(frame: Frame, response: Response, mended: Mended) -> Verdict:
@@ -49,7 +49,7 @@ def give_up(ctx: Ctx, options: Options) -> Verdict:
     notes = (Skipped("no_replay"), Reconnected("passed"))
     is_asking = taken.is_late and not taken.is_acked
     none = (chat.resume_none(ctx.state.probe),) if is_asking else ()
-    return Verdict((*none, *ctx.held), settles=len(ctx.held), notes=notes)
+    return Verdict((*none, *ctx.held), settles=ctx.held, notes=notes)
 
 
 def cut(ctx: Ctx, options: Options) -> Verdict:
@@ -64,7 +64,7 @@ def cut(ctx: Ctx, options: Options) -> Verdict:
         return give_up(ctx, options)
     ctx.state.offer = None
     frames = [frame for frame in offer.replayed(taken, ctx) if _is_due_unasked(frame)]
-    return Verdict(tuple(frames), "fetch_replay", settles=len(ctx.held))
+    return Verdict(tuple(frames), "fetch_replay", settles=ctx.held)
 
 
 def forget(ctx: Ctx) -> Verdict:
@@ -77,7 +77,7 @@ def forget(ctx: Ctx) -> Verdict:
         return KEEP
     if taken.phase is Phase.FETCHED:  # the replay that the proxy asked for is on its way
         socket.note_mended(taken.stream, Mended(Form.PASSED, None, is_muted=True))
-    return Verdict(none, "fetch_replay", settles=len(ctx.held))
+    return Verdict(none, "fetch_replay", settles=ctx.held)
 
 
 def _restored(mended: Mended) -> tuple[Frame, ...]:

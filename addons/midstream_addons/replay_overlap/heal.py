@@ -111,7 +111,7 @@ def take_final_history(taken: Offer, answer: Answer, ctx: Ctx, options: Options)
     return Verdict(
         (*none, end, *others, *state_of(documents, ctx)),
         "heal",
-        settles=len(ctx.held),
+        settles=ctx.held,
         repairs=len(frames),
         asks=(CROSSING,),
         notes=(Reconnected("rebuilt"),),

@@ -123,9 +123,9 @@ def send(taken: Offer, ctx: Ctx, options: Options, at_hand: Frame | None = None)
     if taken.is_acked:
         ctx.state.offer = None
         out = (*opening, *sending.replay(mended, frames, ctx))
-        return Verdict(out, rule, settles=len(ctx.held), paced=True, notes=notes)
+        return Verdict(out, rule, settles=ctx.held, paced=True, notes=notes)
     asks = (Wait(options.ack_wait_ms, f"ack:{taken.number}"),)
-    settles = 0 if taken.is_late else 1
+    settles = () if taken.is_late else ctx.held[:1]
     return Verdict(
         tuple(opening), rule, hold=at_hand is not None, settles=settles, asks=asks, notes=notes
     )
@@ -140,7 +140,7 @@ def deliver(taken: Offer, ctx: Ctx) -> Verdict:
     rule = "fetch_replay" if mended.form is Form.PASSED else "rebuild"
     sent = set(map(id, out))
     repairs = max(1, sum(id(frame) not in sent for frame in frames))
-    return Verdict(tuple(out), rule, settles=len(ctx.held), paced=True, repairs=repairs)
+    return Verdict(tuple(out), rule, settles=ctx.held, paced=True, repairs=repairs)
 
 
 def replayed(taken: Offer, ctx: Ctx, at_hand: Frame | None = None) -> list[Frame]:

@@ -1,6 +1,6 @@
 """What the `meta` of a stored record says, as the core's own types.
 
-open      route, upstream, method, target, headers
+open      route, upstream, origin (where known), method, target, headers
 headers   status, headers
 frame     unread: why that side is read no more, its bytes being cut anywhere; or
           cut: true for the unfinished rest of an aborted exchange, which leaves at its close
@@ -27,6 +27,12 @@ def request_head(record: StoredRecord) -> RequestHead:
         return RequestHead(text(meta["method"]), text(meta["target"]), _headers(meta["headers"]))
     except (KeyError, TypeError, ValueError):
         raise CaptureError(f"exchange {record.exchange}: open record without a head") from None
+
+
+def client_origin(record: StoredRecord) -> str:
+    """Return the `Exchange.origin` of an `open` record; empty in one that has none."""
+    value = record.meta.get("origin")
+    return value if isinstance(value, str) else ""
 
 
 def response_head(record: StoredRecord) -> ResponseHead:

@@ -13,6 +13,7 @@ import msgspec
 from midstream.core.ports import Record, RecordKind
 
 TOKEN_PREFIX = "redacted:"  # noqa: S105 - it marks what is no secret
+_HOST_HEADERS = frozenset({"host", "x-forwarded-host", "forwarded"})
 _WITH_HEADERS = (RecordKind.OPEN, RecordKind.HEADERS)
 
 
@@ -32,7 +33,10 @@ class Redactor:
             (name, self.token(value) if name.lower() in self._names else value)
             for name, value in headers
         )
-        return msgspec.structs.replace(record, meta={**record.meta, "headers": clean})
+        meta = {**record.meta, "headers": clean}
+        if self._names & _HOST_HEADERS and "origin" in meta:
+            meta["origin"] = ""  # it says what they say
+        return msgspec.structs.replace(record, meta=meta)
 
     def token(self, value: str) -> str:
         """Return what stands for a secret."""

@@ -9,8 +9,8 @@ What an addon cannot do itself it asks of the host, from a closed set: `Fetch` a
 answer comes back to the same addon through `on_answer`, while frames go on flowing.
 
 A frame that cannot be judged yet can be held. Held frames belong to the chain, in order, bounded in
-bytes and time; a later verdict settles them, oldest first. If a bound is reached, or the addon
-fails, the chain lets them go as they came.
+bytes and time; a later verdict settles those that it names, and the others stay in their order. If
+a bound is reached, or the addon fails, the chain lets them go as they came.
 """
 
 from collections.abc import Sequence
@@ -89,15 +89,16 @@ class Verdict(msgspec.Struct, frozen=True):
     `frames` leave now, in this order, each towards the side that did not send it; None stands for
     the frame at hand as it came. `rule` is one of the addon's declared words; empty means that
     nothing was changed, and then no frame may get lost. With `hold` the frame at hand stays with
-    the chain. `settles` tells how many of the oldest held frames this verdict accounts for: what of
-    them should still leave is in `frames`. With `paced` the frames leave in slices (see `Pace`),
-    later ones behind them. `repairs` is how many received frames the rule is counted for.
+    the chain. `settles` names the held frames that this verdict accounts for, as they are in
+    `Context.held` (the same objects, in any order): what of them should still leave is in `frames`.
+    With `paced` the frames leave in slices (see `Pace`), later ones behind them. `repairs` is how
+    many received frames the rule is counted for.
     """
 
     frames: tuple[Frame, ...] | None = None
     rule: str = ""
     hold: bool = False
-    settles: int = 0
+    settles: Sequence[Frame] = ()
     paced: bool = False
     repairs: int = 1
     asks: tuple[Ask, ...] = ()
@@ -132,7 +133,7 @@ class Pace(msgspec.Struct, frozen=True):
 
 
 class Context[S, C](msgspec.Struct):
-    """What an addon is given with each call."""
+    """What an addon is given with each call. `held` are the frames it holds, oldest first."""
 
     exchange: Exchange
     state: S

@@ -37,7 +37,7 @@ from midstream.core.exchange import Exchange
 from midstream.core.frames import Frame, Side
 from midstream.core.link import NS_PER_MS, Link
 from midstream.core.metrics import Counts
-from midstream.core.verdicts import check_frames, check_words
+from midstream.core.verdicts import check_frames, check_words, taken_by
 
 logger = logging.getLogger(__name__)
 
@@ -216,7 +216,7 @@ class Chain:
     def _overdue(self, link: Link, now_ns: int) -> list[Frame]:
         self.skip(link.addon.name, "hold_bound")
         out = self._call(link, lambda addon, context: addon.on_overdue(context), now_ns)
-        return out + link.leave(link.settle(len(link.held)), self._bounds.pace, now_ns)
+        return out + link.leave(link.settle(link.held), self._bounds.pace, now_ns)
 
     def _fail_open(self, link: Link, error: Exception) -> list[Frame]:
         self._failed(link, error)
@@ -239,15 +239,15 @@ class Chain:
         if link.mode is Mode.OBSERVE:
             self._count(link, verdict)
             return [] if frame is None else [frame]
-        taken, leaving = check_frames(link, verdict, frame)
+        settled, leaving = check_frames(link, verdict, frame)
         if link.asking + len(verdict.asks) > MAX_PENDING_ASKS:
             raise VerdictError(f"asks too much, {MAX_PENDING_ASKS} asks may be pending")
         self._count(link, verdict)
-        link.settle(verdict.settles)
+        link.settle(settled)
         if frame is not None and verdict.hold:
             link.hold(frame, now_ns)
         if verdict.rule:
-            self._count_removed(link, taken, leaving)
+            self._count_removed(link, taken_by(verdict, settled, frame), leaving)
         self._ask(link, verdict.asks)
         out = link.leave(leaving, self._bounds.pace, now_ns, paced=verdict.paced)
         if link.queued_bytes > self._bounds.max_hold_bytes:

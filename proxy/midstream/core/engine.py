@@ -86,10 +86,14 @@ class Engine:
         """Return the first route whose pattern matches the path."""
         return next((route for route in self.routes if route.matches(head.path)), None)
 
-    def open(self, head: RequestHead, route: Route) -> Session:
-        """Return the session of a new exchange; the host opens it next."""
+    def open(self, head: RequestHead, route: Route, *, origin: str = "") -> Session:
+        """Return the session of a new exchange; the host opens it next.
+
+        `origin` is that of `Exchange`: empty where the host does not know it.
+        """
         self._exchanges += 1
-        exchange = Exchange(self._exchanges, route.name, route.upstream, head)
+        number, name, upstream = self._exchanges, route.name, route.upstream
+        exchange = Exchange(number, name, upstream, head, origin, route.path)
         opened: dict[bytes, Conversation] = {}
         seats = []
         for addon, mode in route.addons:

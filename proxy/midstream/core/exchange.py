@@ -80,16 +80,27 @@ def media_type(headers: Headers) -> str:
 class Exchange(msgspec.Struct, frozen=True):
     """One request with its response, or one WebSocket connection.
 
-    `number` counts exchanges of this process from 1 and names the exchange in captures.
+    `number` counts exchanges of this process from 1 and names the exchange in captures. `origin`
+    is scheme and authority under which the client addressed midstream (`http://127.0.0.1:8080`, no
+    slash behind it), empty where unknown; `pattern` is the path pattern of the route.
     """
 
     number: int
     route: str
     upstream: str
     head: RequestHead
+    origin: str = ""
+    pattern: str = "/*"
 
     @classmethod
     def of(
-        cls, head: RequestHead, *, number: int = 1, route: str = "default", upstream: str = ""
+        cls,
+        head: RequestHead,
+        *,
+        number: int = 1,
+        route: str = "default",
+        upstream: str = "",
+        origin: str = "",
+        pattern: str = "/*",
     ) -> Self:
-        return cls(number, route, upstream, head)
+        return cls(number, route, upstream, head, origin, pattern)

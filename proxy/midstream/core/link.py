@@ -4,8 +4,9 @@ Nothing here judges or counts. Every frame that comes in by `hold` or `leave` co
 frames of one sender that were put behind each other stay behind each other.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Sequence
+from itertools import compress
 
 from midstream.core.addon import AnyAddon, Context, Mode, Pace
 from midstream.core.exchange import Exchange
@@ -18,6 +19,21 @@ FRAME_BYTES = 128
 
 def size_of(frame: Frame) -> int:
     return len(frame.wire) + FRAME_BYTES
+
+
+def named(held: Sequence[Frame], frames: Sequence[Frame]) -> list[bool]:
+    """Tell of each held frame whether `frames` names it: the very object, each as often as named.
+
+    Equal is not enough, for two messages may say the same. One object may be held twice, though.
+    """
+    left = Counter(map(id, frames))
+    marks = []
+    for frame in held:
+        is_named = left.get(id(frame), 0) > 0
+        if is_named:
+            left[id(frame)] -= 1
+        marks.append(is_named)
+    return marks
 
 
 class Outbox:
@@ -65,10 +81,19 @@ class Link:
         self.held_since.append(now_ns)
         self.held_bytes += size_of(frame)
 
-    def settle(self, count: int) -> list[Frame]:
-        """Give up the oldest held frames."""
-        settled = self.held[:count]
-        del self.held[:count], self.held_since[:count]
+    def settle(self, frames: Sequence[Frame]) -> list[Frame]:
+        """Give up these held frames, oldest first; the others keep their order and their time.
+
+        All of them must be held.
+        """
+        if not frames:
+            return []
+        is_all = len(frames) == len(self.held)
+        marks = [True] * len(self.held) if is_all else named(self.held, frames)
+        settled = list(compress(self.held, marks))
+        stays = [not mark for mark in marks]
+        self.held[:] = compress(self.held, stays)  # in place: the context shows this list
+        self.held_since[:] = compress(self.held_since, stays)
         self.held_bytes -= sum(map(size_of, settled))
         return settled
 
@@ -118,7 +143,7 @@ class Link:
                 outbox.frames.clear()
         self.queued_bytes -= sum(map(size_of, freed))
         waiting = list(zip(self.held, self.held_since, strict=True))
-        self.settle(len(waiting))
+        self.settle(self.held)
         for frame, since_ns in waiting:
             if frame.sender in senders:
                 freed.append(frame)

@@ -33,6 +33,7 @@ class Recorder:
         meta: Meta = {
             "route": exchange.route,
             "upstream": exchange.upstream,
+            "origin": exchange.origin,
             "method": head.method,
             "target": head.target,
             "headers": head.headers,

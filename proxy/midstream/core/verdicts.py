@@ -1,11 +1,12 @@
 """Checks verdicts against the contract before anything is changed, so that none loses a frame."""
 
 from collections.abc import Sequence
+from itertools import compress
 
 from midstream.core.addon import Compared, Fetch, Note, Reconnected, Skipped, Verdict, Wait
 from midstream.core.errors import VerdictError
 from midstream.core.frames import Frame
-from midstream.core.link import Link
+from midstream.core.link import Link, named
 from midstream.core.metrics import PAIR_STATES, RECONNECT_RESULTS
 
 
@@ -28,24 +29,41 @@ def check_words(link: Link, verdict: Verdict) -> None:
 def check_frames(
     link: Link, verdict: Verdict, frame: Frame | None
 ) -> tuple[Sequence[Frame], Sequence[Frame]]:
-    """Return the frames that a verdict takes and those that leave for them. Raises VerdictError."""
-    if not 0 <= verdict.settles <= len(link.held):
-        raise VerdictError(f"settles {verdict.settles} frames, {len(link.held)} are held")
+    """Return the held frames that a verdict settles, and what leaves now. Raises VerdictError."""
     if verdict.hold and frame is None:
         raise VerdictError("holds, but there is no frame at hand")
     if verdict.hold and not verdict.frames and not verdict.settles:
         return (), ()  # nothing leaves: not to look through all that is held, frame by frame
-    taken, staying = link.held[: verdict.settles], link.held[verdict.settles :]
-    if frame is not None:
-        (staying if verdict.hold else taken).append(frame)
+    settled, staying = _split(link.held, verdict.settles)
+    if frame is not None and verdict.hold:
+        staying.append(frame)
     if verdict.frames is None:
         leaving: Sequence[Frame] = () if frame is None or verdict.hold else (frame,)
     else:
         leaving = tuple(verdict.frames)
     _check_once(staying, leaving)
     if not verdict.rule:
-        _check_kept(taken, leaving)
-    return taken, leaving
+        _check_kept(taken_by(verdict, settled, frame), leaving)
+    return settled, leaving
+
+
+def taken_by(verdict: Verdict, settled: Sequence[Frame], frame: Frame | None) -> Sequence[Frame]:
+    """Return all that a verdict takes: the frames it settles, and the one at hand but if held."""
+    return settled if frame is None or verdict.hold else (*settled, frame)
+
+
+def _split(held: list[Frame], settles: Sequence[Frame]) -> tuple[list[Frame], list[Frame]]:
+    """Return the held frames that are to be settled, and those that stay, both oldest first."""
+    if not settles:
+        return [], held[:]
+    if settles is held:
+        return held[:], []
+    settles = tuple(settles)
+    marks = named(held, settles)
+    settled = list(compress(held, marks))
+    if len(settled) != len(settles):
+        raise VerdictError(f"settles {len(settles)} frames, {len(settled)} of them are held")
+    return settled, [frame for frame, mark in zip(held, marks, strict=True) if not mark]
 
 
 def _is_declared(note: Note, link: Link) -> bool:

@@ -100,7 +100,8 @@ class Streams:
 class Call:
     """What the gateway knows of one exchange.
 
-    `headers` are the end-to-end headers that go upstream, `outcome` is a metric label of a stream.
+    `headers` are the end-to-end headers that go upstream, `origin` is that of `Exchange`, `outcome`
+    is a metric label of a stream.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class Call:
         upstreams: Upstreams,
         streams: Streams,
         headers: Headers,
+        origin: str,
     ) -> None:
         self.request = request
         self.head = head
@@ -119,7 +121,7 @@ class Call:
         self.upstreams = upstreams
         self.streams = streams
         self.headers = headers
-        self.session = engine.open(head, route)
+        self.session = engine.open(head, route, origin=origin)
         self.drive = Drive(self.session, engine.counts, self._fetch)
         self.outcome = "proxy_error"
         self.is_body_bad = False

@@ -15,7 +15,7 @@ from midstream.core import metrics
 from midstream.core.engine import Engine
 from midstream.core.exchange import Headers, RequestHead, header
 from midstream.hosts import gateway_heads as heads
-from midstream.hosts import gateway_http, gateway_ws
+from midstream.hosts import gateway_http, gateway_ws, origins
 from midstream.hosts.gateway_call import Call, Refusal, Streams
 from midstream.hosts.gateway_server import BadBody, Request
 from midstream.hosts.gateway_upstream import UpstreamFailure, Upstreams
@@ -67,9 +67,10 @@ class Handler:
         route = self._engine.route(head)
         if route is None:
             raise Refusal(404, "no_route", f"no route matches the path {_shown(head.path)}")
+        is_trusted = heads.is_trusted(request.peer, self._rules.trusted_proxies)
         call = Call(
             request, head, route, self._engine, self._upstreams, self._streams,
-            self._forwarded(request, raw),
+            self._forwarded(request, raw, is_trusted), self._origin(request, raw, is_trusted),
         )  # fmt: skip
         async with call.drive:
             try:
@@ -107,11 +108,15 @@ class Handler:
         if allowed and origin is not None and origin.lower() not in allowed:
             raise Refusal(403, "origin", f"the origin {_shown(origin)} is not allowed")
 
-    def _forwarded(self, request: Request, raw: Headers) -> Headers:
-        peer, rules = request.peer, self._rules
-        trusted = heads.is_trusted(peer, rules.trusted_proxies)
-        headers = heads.forwarded(raw, peer, rules.scheme, trusted=trusted)
+    def _forwarded(self, request: Request, raw: Headers, is_trusted: bool) -> Headers:
+        headers = heads.forwarded(raw, request.peer, self._rules.scheme, trusted=is_trusted)
         return heads.end_to_end(headers, NOT_FORWARDED)
+
+    def _origin(self, request: Request, raw: Headers, is_trusted: bool) -> str:
+        scheme = self._rules.scheme
+        if is_trusted:
+            return origins.claimed(raw, scheme, request.forwarded)
+        return origins.origin(scheme, header(raw, "host"))
 
     def _refused(self, refusal: Refusal) -> web.Response:
         if refusal.reason:

@@ -10,6 +10,7 @@ Rules of this file:
 """
 
 import asyncio
+import copy
 import ssl
 from collections.abc import AsyncIterator
 from typing import Any, cast
@@ -84,9 +85,9 @@ class UpstreamSocket(aiohttp.ClientWebSocketResponse):
 def exact_url(upstream: str, target: str) -> URL:
     """Return a URL whose request target is `target` to the byte."""
     origin = URL(upstream)
-    url = URL.build(
-        scheme=origin.scheme, host=origin.raw_host or "", port=origin.port, encoded=True
-    )
+    authority = origin.host_port_subcomponent or ""
+    # a copy: yarl gives every request to one upstream the same object, and with it the same target
+    url = copy.copy(URL.build(scheme=origin.scheme, authority=authority, encoded=True))
     # yarl has no empty query and takes fragments apart; what it sends is this cached property.
     url._cache["raw_path_qs"] = target
     return url

@@ -33,6 +33,7 @@ from midstream.hosts import mitm_body, mitm_fetch, mitm_websocket
 from midstream.hosts.gateway_heads import decoded
 from midstream.hosts.mitm_account import Account
 from midstream.hosts.mitm_live import Live, Original
+from midstream.hosts.mitm_origin import client_origin
 from midstream.hosts.mitm_service import Service
 
 logger = logging.getLogger(__name__)
@@ -140,7 +141,8 @@ class Midstream:
             return
         # Two servers may have the same paths: a conversation is always one of the server at hand.
         route = msgspec.structs.replace(route, upstream=mitm_fetch.origin(flow.request))
-        session, counts = service.engine.open(head, route), service.engine.counts
+        origin = client_origin(flow, keeps_host=ctx.options.keep_host_header)
+        session, counts = service.engine.open(head, route, origin=origin), service.engine.counts
         live = Live(
             session,
             counts,

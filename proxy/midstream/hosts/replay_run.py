@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from midstream.adapters.capture_format import StoredRecord
-from midstream.adapters.capture_heads import asked, request_head, response_head, text
+from midstream.adapters.capture_heads import asked, client_origin, request_head, response_head, text
 from midstream.core.addon import Answer, Ending, Wait
 from midstream.core.chain import Pending
 from midstream.core.engine import Engine
@@ -105,7 +105,7 @@ class Replayer:
         if route is None:
             self.problems["exchanges that no route matches"] += 1
             return []
-        session = self._engine.open(head, route)
+        session = self._engine.open(head, route, origin=client_origin(record))
         self.numbers[session.exchange.number] = record.exchange
         self._sessions[record.exchange] = session
         return session.open(self.now_ns)

@@ -185,8 +185,8 @@ MUTANTS = [
     addon(
         "no_pacing",
         "offer",
-        "settles=len(ctx.held), paced=True, repairs",
-        "settles=len(ctx.held), repairs",
+        "settles=ctx.held, paced=True, repairs",
+        "settles=ctx.held, repairs",
     ),
     addon("finished_tools_run_again", "drafts", "return self._tool(chunk)", "return None"),
     addon(
