@@ -99,6 +99,7 @@ def _scan_text(text: str, opening: str, closing: str) -> list[tuple[str, bytes]]
             if text[at] != '"':
                 raise ValueError(f"a key starts with {text[at]!r}")
             key, at = scanstring(text, at + 1, False)
+            key = key if key.isascii() else _whole(key)
             at = _skip_space(text, at)
             if text[at] != ":":
                 raise ValueError(f"a key is followed by {text[at]!r}")
@@ -114,6 +115,14 @@ def _scan_text(text: str, opening: str, closing: str) -> list[tuple[str, bytes]]
     if text[at + 1 :].strip(_SPACE):
         raise ValueError("text follows the document")
     return found
+
+
+def _whole(key: str) -> str:
+    """Return a key with the surrogates that stood in it as bytes, not as escapes."""
+    try:
+        return key.encode("utf-8", "surrogateescape").decode("utf-8", "surrogatepass")
+    except UnicodeError:
+        return key
 
 
 def _skip_space(text: str, at: int) -> int:
