@@ -7,12 +7,12 @@ from aiohttp import web
 
 from midstream import wiring
 from midstream.config import load
-from midstream.demo.chat import FAULTS
-from midstream.demo.chat_server import ChatServer
-from midstream.demo.fault import Fault, Outcome
+from midstream.demo import agent, chat
+from midstream.demo.fault import Fault, Outcome, Scene
 from midstream.hosts import gateway
 
 FAULT_SECONDS = 30
+FAULTS = (*chat.FAULTS, *agent.FAULTS)
 
 
 def main() -> int:
@@ -40,8 +40,8 @@ async def _show(fault: Fault) -> bool:
 
 async def _play(fault: Fault, *, is_proxied: bool) -> Outcome:
     """Play a fault against a server of its own, within a time limit."""
-    server = ChatServer()
-    runner = web.AppRunner(server.app(), shutdown_timeout=1)
+    scene = fault.scene()
+    runner = web.AppRunner(scene.app(), shutdown_timeout=1)
     await runner.setup()
     try:
         async with asyncio.timeout(FAULT_SECONDS):
@@ -49,19 +49,19 @@ async def _play(fault: Fault, *, is_proxied: bool) -> Outcome:
             await site.start()
             url = f"http://127.0.0.1:{runner.addresses[0][1]}"
             if not is_proxied:
-                return await fault.play(server, url)
-            return await _play_proxied(fault, server, url)
+                return await scene.play(url)
+            return await _play_proxied(scene, url)
     except TimeoutError:
         return Outcome(f"nothing within {FAULT_SECONDS} s", is_right=False)
     finally:
         await runner.cleanup()
 
 
-async def _play_proxied(fault: Fault, server: ChatServer, url: str) -> Outcome:
+async def _play_proxied(scene: Scene, url: str) -> Outcome:
     flags = {"upstream": url, "listen": "127.0.0.1:0", "admin": "127.0.0.1:0"}
     config = load(flags=flags, environ={})
     proxy = await gateway.start(wiring.engine(config), config)
     try:
-        return await fault.play(server, f"http://127.0.0.1:{proxy.port}")
+        return await scene.play(f"http://127.0.0.1:{proxy.port}")
     finally:
         await proxy.close()

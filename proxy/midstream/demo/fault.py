@@ -1,10 +1,10 @@
 """What a demonstration is made of."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
-
-from midstream.demo.chat_server import ChatServer
+from aiohttp import web
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -14,9 +14,19 @@ class Outcome(msgspec.Struct, frozen=True):
     is_right: bool
 
 
+class Scene(Protocol):
+    """A small faulty server, and what is done with it. Each is played once."""
+
+    def app(self) -> web.Application:
+        """Return what answers for the server."""
+
+    async def play(self, base_url: str) -> Outcome:
+        """Talk to the server under an address, its own or that of a proxy in front of it."""
+
+
 class Fault(msgspec.Struct, frozen=True):
-    """A fault, the addon that mends it, and the play that shows it."""
+    """A fault, the addon that mends it, and the scene that shows it."""
 
     addon: str
     title: str
-    play: Callable[[ChatServer, str], Awaitable[Outcome]]
+    scene: Callable[[], Scene]

@@ -1,0 +1,76 @@
+"""Lets the final status of an A2A stream say once more only what was not said.
+
+When an answer was streamed as artifacts, many agents send it whole again with the status that
+completes the task, and clients that add that message to what they show, show the answer twice. The
+message goes where it repeats the answer, by position and by digest of all that was streamed; what
+it says beyond is said first. A message that asks for something, or tells why a task failed, is
+never touched, nor one that holds a file or data that was not streamed.
+
+Source: agentscope-ai/agentscope-java#1378; what else may stand there:
+strands-agents/harness-sdk#3923.
+"""
+
+from typing import ClassVar
+
+from midstream.core.addon import KEEP, Addon, Context, Verdict
+from midstream.core.errors import EditError
+from midstream.core.frames import Frame, Kind, Side
+from midstream.dialects import a2a
+from midstream.dialects.a2a import ArtifactUpdate, StatusUpdate, Task
+from midstream_addons.final_message_once import message, task
+from midstream_addons.final_message_once.options import Options as _Options
+from midstream_addons.final_message_once.state import Tasks
+
+type Ctx = Context[Tasks, None]
+
+
+class FinalMessageOnce(Addon[Tasks, None]):
+    """One exchange at a time. It reads what earlier addons let through, as the client will."""
+
+    name: ClassVar = "final-message-once"
+    dialects: ClassVar = ("a2a",)
+    rules: ClassVar = ("final_message", "final_task")
+    reasons: ClassVar = (
+        "no_text", "data", "nothing_streamed", "differs", "artifact_bound", "malformed",
+        "not_editable",
+    )  # fmt: skip
+    Options: ClassVar = _Options
+
+    def __init__(self, options: _Options) -> None:
+        self.options = options
+
+    def new_state(self) -> Tasks:
+        return Tasks()
+
+    def new_conversation(self) -> None:
+        return None
+
+    def on_frame(self, frame: Frame, ctx: Ctx) -> Verdict:
+        if frame.sender is Side.CLIENT or frame.kind is Kind.BODY:
+            return KEEP
+        event = a2a.read(frame)
+        if event is None:
+            return KEEP
+        try:
+            return self._judge(frame, event, ctx.state)
+        except EditError:
+            return Verdict.skip("not_editable")
+
+    def _judge(self, frame: Frame, event: a2a.Event | a2a.Unreadable, tasks: Tasks) -> Verdict:
+        options = self.options
+        if isinstance(event, a2a.Unreadable):
+            tasks.is_unsure = tasks.is_unsure or b"rtifact" in frame.wire
+            return Verdict.skip("malformed")
+        if isinstance(event, a2a.Failure):
+            return KEEP
+        told = tasks.of(event.task_id, options.max_tasks)
+        told.is_over = told.is_over or a2a.ends_turn(event)
+        if isinstance(event, ArtifactUpdate):
+            told.update(frame, event, options.max_artifacts)
+        elif isinstance(event, StatusUpdate) and event.state == "completed":
+            return message.judge(frame, event, told, options)
+        elif isinstance(event, Task):
+            if a2a.ends_turn(event):
+                return task.judge(frame, event, told, options)
+            told.begin(event, options.max_artifacts)
+        return KEEP

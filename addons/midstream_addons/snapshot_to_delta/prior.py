@@ -1,0 +1,61 @@
+"""What the answers of an agent so far say about its next one.
+
+After three decided answers of one kind in a row the next one starts with some evidence that way, so
+that nothing needs to wait. One that turns out otherwise makes the agent unknown again, and so does
+a card with another name or version.
+"""
+
+import hashlib
+from typing import Final
+
+from midstream_addons.snapshot_to_delta.lane import Lane
+from midstream_addons.snapshot_to_delta.state import DIGEST_SIZE, MAX_DIGESTS, Agent
+from midstream_addons.snapshot_to_delta.step import Reading
+
+STREAK: Final = 3
+PRIOR_BITS: Final = 6.0
+LEAST_UPDATES: Final = 3
+"""A lane with fewer updates decides nothing about its agent."""
+
+
+def bits(agent: Agent) -> float:
+    """Return the evidence that a new lane starts with, above 0 for snapshots."""
+    if agent.streak < STREAK:
+        return 0.0
+    return PRIOR_BITS if agent.reading == Reading.SNAPSHOT else -PRIOR_BITS
+
+
+def learn(agent: Agent, lane: Lane) -> None:
+    """Note how a lane that is over was to be read."""
+    if lane.is_declared or lane.doubt is not None or len(lane.bounds) < LEAST_UPDATES:
+        return
+    if lane.reading is Reading.UNKNOWN:
+        return
+    if agent.reading == lane.reading:
+        agent.streak += 1
+    else:
+        agent.streak = 1 if agent.streak < STREAK else 0
+        agent.reading = lane.reading.value
+
+
+def forget(agent: Agent) -> None:
+    agent.streak, agent.reading = 0, ""
+
+
+def meet(agent: Agent, card: str) -> None:
+    """Note the name and version of the agent's card."""
+    if agent.card and agent.card != card:
+        forget(agent)
+    agent.card = card
+
+
+def remember(agent: Agent, key: str, text: bytes) -> None:
+    """Keep what an artifact came to."""
+    agent.digests[key] = digest(text)
+    agent.digests.move_to_end(key)
+    while len(agent.digests) > MAX_DIGESTS:
+        agent.digests.popitem(last=False)
+
+
+def digest(text: bytes) -> bytes:
+    return hashlib.blake2b(text, digest_size=DIGEST_SIZE).digest()

@@ -1,0 +1,50 @@
+"""What leaves at one moment, and what it accounts for."""
+
+import msgspec
+
+from midstream.core.addon import Note, Verdict, Wait
+from midstream.core.frames import Frame
+from midstream_addons.snapshot_to_delta.options import Options
+from midstream_addons.snapshot_to_delta.state import Stream
+
+HOLD = "hold"
+TRAILER = "trailer"
+
+
+class Sent(msgspec.Struct):
+    """What leaves at this moment, the word it counts under, and what it accounts for."""
+
+    options: Options
+    now_ns: int
+    frames: list[Frame] = []
+    settled: list[Frame] = []
+    notes: list[Note] = []
+    rule: str = ""
+    repairs: int = 0
+
+    def add(self, frame: Frame | None, rule: str) -> None:
+        """Send a frame, or nothing, for a received one; an empty word: it is as it came."""
+        if frame is not None:
+            self.frames.append(frame)
+        if rule:
+            self.rule = rule if rule != TRAILER else self.rule or rule
+            self.repairs += 1
+
+    def verdict(self, *, hold: bool = False, asks: tuple[Wait, ...] = ()) -> Verdict:
+        return Verdict(
+            tuple(self.frames),
+            self.rule,
+            hold,
+            tuple(self.settled),
+            repairs=max(self.repairs, 1),
+            asks=asks,
+            notes=tuple(self.notes),
+        )
+
+
+def asks(stream: Stream, options: Options) -> tuple[Wait, ...]:
+    """Ask to be woken when the first of what waits is due; once for all of it."""
+    if stream.is_waiting:
+        return ()
+    stream.is_waiting = True
+    return (Wait(options.hold_ms, HOLD),)

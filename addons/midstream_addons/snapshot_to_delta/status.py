@@ -1,0 +1,101 @@
+"""Text that an executor streams through working statuses: said once, or lifted into an artifact.
+
+By the protocol a status message takes the place of the one before it. Executors that stream through
+statuses send their text three times all the same: piece by piece, once more whole, and as an
+artifact. A message that asks for something, or tells of a failure, is never touched.
+"""
+
+from midstream.core.addon import KEEP, Context, Verdict
+from midstream.core.frames import Frame
+from midstream.dialects import a2a_write
+from midstream.dialects.a2a import ArtifactUpdate, Message, StatusUpdate
+from midstream_addons.snapshot_to_delta import deltas, reader
+from midstream_addons.snapshot_to_delta.lane import Lane
+from midstream_addons.snapshot_to_delta.options import Options
+from midstream_addons.snapshot_to_delta.state import Agent, StatusText, Stream
+from midstream_addons.snapshot_to_delta.step import Reading, Step, Way
+from midstream_addons.snapshot_to_delta.text import are_alike, text_of, units
+
+type Ctx = Context[Stream, Agent]
+SPEAKING = ("submitted", "working")
+LIFTED_ID = "status-text"
+
+
+def judge(frame: Frame, event: StatusUpdate, ctx: Ctx, options: Options) -> Verdict:
+    """Judge a status that goes on with the turn."""
+    message = event.message
+    new = _text(message)
+    if message is None or not new or event.state not in SPEAKING:
+        return KEEP
+    said = _said(event.task_id, ctx.state, options)
+    if said is None:
+        return Verdict.skip("artifact_bound")
+    step = _step(said, message, new)
+    if options.status_text == "lift":
+        return _lift(frame, event, said, step, new)
+    if step.way is Way.NOTHING:
+        return Verdict.replace("status_text", a2a_write.without_message(frame, event))
+    if step.way is not Way.TAIL:
+        return KEEP
+    texts = {0: text_of(new[step.start : step.end])}
+    removed = range(1, len(message.parts))
+    return Verdict.replace(
+        "status_text", a2a_write.with_message_texts(frame, event, texts, removed)
+    )
+
+
+def judge_artifact(frame: Frame, update: ArtifactUpdate, ctx: Ctx, options: Options) -> Verdict:
+    """Judge the first update of an artifact that may repeat what the statuses have said."""
+    said = ctx.state.statuses.get(update.task_id)
+    if said is None or (update.task_id, update.artifact_id) in ctx.state.artifacts:
+        return KEEP
+    if any(part.text is None for part in update.parts) or not update.parts:
+        return KEEP
+    new = units("".join([part.text or "" for part in update.parts]))
+    if not (are_alike(new, bytes(said.lane.text)) or deltas.repeats_updates(said.lane, new, 1)):
+        return KEEP
+    del ctx.state.statuses[update.task_id]
+    if said.lifted is not None:
+        model, status = said.lifted
+        erased = a2a_write.lifted(model, status, LIFTED_ID, "", append=False)
+        return Verdict.replace("status_text", erased, frame)
+    removed = range(1, len(update.parts))
+    emptied = a2a_write.changed(frame, update, texts={0: ""}, removed=removed, append=False)
+    return Verdict.replace("status_text", emptied)
+
+
+def _text(message: Message | None) -> bytes:
+    if message is None or message.role != "agent":
+        return b""
+    if any(part.text is None for part in message.parts):
+        return b""
+    return units("".join([part.text or "" for part in message.parts]))
+
+
+def _said(task_id: str, stream: Stream, options: Options) -> StatusText | None:
+    said = stream.statuses.get(task_id)
+    if said is None and len(stream.statuses) < options.max_artifacts:
+        said = stream.statuses[task_id] = StatusText(Lane(options))
+        said.lane.can_reset = False
+    if said is not None and said.lane.size_bytes > options.max_lane_bytes:
+        return None
+    return said
+
+
+def _step(said: StatusText, message: Message, new: bytes) -> Step:
+    lane = said.lane
+    if message.message_id and message.message_id == said.message_id and lane.extends(new):
+        lane.declare(Reading.SNAPSHOT)  # the same message again, and longer: its text so far
+    said.message_id = message.message_id
+    _, step = reader.take(lane, reader.Update(new, append=True, can_hold=False))
+    return step
+
+
+def _lift(frame: Frame, event: StatusUpdate, said: StatusText, step: Step, new: bytes) -> Verdict:
+    quiet = a2a_write.without_message(frame, event)
+    if step.way is Way.NOTHING:
+        return Verdict.replace("status_text", quiet)
+    text = new[step.start : step.end] if step.way is Way.TAIL else new
+    is_first, said.lifted = said.lifted is None, said.lifted or (frame, event)
+    update = a2a_write.lifted(frame, event, LIFTED_ID, text_of(text), append=not is_first)
+    return Verdict.replace("status_text", update, quiet)
