@@ -16,6 +16,7 @@ from midstream.core.session import Session
 MS = 1_000_000
 CLIENT, SERVER = Side.CLIENT, Side.SERVER
 EVENT_STREAM = ResponseHead(200, (("Content-Type", "text/event-stream; charset=utf-8"),))
+READ_TYPES = ("application/json", "text/event-stream")
 UPGRADED = ResponseHead(101, (("Upgrade", "websocket"),))
 
 # --- frames and heads ---------------------------------------------------------------------------
@@ -131,7 +132,7 @@ class FakeDialect:
         return head.path.startswith("/chat")
 
     def reads_response(self, head: RequestHead, response: ResponseHead) -> bool:
-        return response.content_type == "application/json"
+        return response.content_type in READ_TYPES
 
     def conversation_path(self, head: RequestHead) -> str:
         return head.path
@@ -188,7 +189,9 @@ def session_of(
         counts,
         max_frame_bytes=max_frame_bytes,
         sink=sink,
-        reads_response=lambda response: response.content_type == "application/json",
+        readers=lambda response: (
+            [addon.name for addon in addons] if response.content_type in READ_TYPES else []
+        ),
     )
 
 

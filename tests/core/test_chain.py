@@ -812,3 +812,13 @@ def test_deadlines_come_to_an_end():
             break
         chain.wake(chain.deadline_ns)
     assert chain.deadline_ns is None
+
+
+def test_of_a_response_only_those_are_shown_it_whose_dialect_reads_it():
+    reader, other = FakeAddon("reader"), FakeAddon("other")
+    chain = chain_of(reader, other)
+    chain.listen(["reader"])
+    chain.run(ws("from the server"), 0)
+    chain.run(ws("from the client", CLIENT), 0)
+    assert len(reader.called("frame")) == 2
+    assert [frame.wire for frame in other.called("frame")] == [b"from the client"]

@@ -9,12 +9,13 @@ Rules of this file:
 - Frames that an addon sends paced leave in slices; what it sends later to the same side waits
   behind them, so that pacing never reorders. Over the bound of bytes they all leave at once.
 - In observe mode the original goes on whatever the verdict says, and no ask or hold is carried out.
-- What leaves one addon is shown to the ones behind it, whichever side it goes to.
+- What leaves one addon is shown to the ones behind it, whichever side it goes to; of an HTTP
+  response, to those whose dialect reads it.
 """
 
 import logging
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 
@@ -116,6 +117,11 @@ class Chain:
             left += self._onward(index + 1, out, now_ns)
         return left
 
+    def listen(self, names: Collection[str]) -> None:
+        """Show what the server sends from here on to these addons only: their dialects read it."""
+        for link in self._links:
+            link.deaf_to = None if link.addon.name in names else Side.SERVER
+
     def run(self, frame: Frame, now_ns: int) -> list[Frame]:
         """Run one received frame through the addons and return what leaves now, in order."""
         return self._onward(0, [frame], now_ns)
@@ -188,7 +194,7 @@ class Chain:
             context.now_ns = now_ns
             out: list[Frame] = []
             for frame in frames:
-                if link.benched:
+                if link.benched or frame.sender is link.deaf_to:
                     out.append(frame)
                     continue
                 try:

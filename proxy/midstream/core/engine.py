@@ -102,8 +102,9 @@ class Engine:
                 seats.append(seat)
         self._count_conversations()
 
-        def reads_response(response: ResponseHead) -> bool:
-            return any(self._reads_response(seat, head, response) for seat in seats)
+        def readers(response: ResponseHead) -> list[str]:
+            reading = [seat for seat in seats if self._reads_response(seat, head, response)]
+            return [seat.addon.name for seat in reading]
 
         def on_close() -> None:
             for conversation in opened.values():
@@ -116,7 +117,7 @@ class Engine:
             self.counts,
             max_frame_bytes=self.limits.max_frame_bytes,
             sink=self._sink,
-            reads_response=reads_response,
+            readers=readers,
             on_close=on_close,
         )
 

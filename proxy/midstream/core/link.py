@@ -54,8 +54,8 @@ class Link:
     """One addon at work in one exchange."""
 
     __slots__ = (
-        "addon", "asking", "benched", "context", "failures", "held", "held_bytes", "held_since",
-        "mode", "outboxes", "queued_bytes", "rules",
+        "addon", "asking", "benched", "context", "deaf_to", "failures", "held", "held_bytes",
+        "held_since", "mode", "outboxes", "queued_bytes", "rules",
     )  # fmt: skip
 
     def __init__(
@@ -66,6 +66,7 @@ class Link:
         self.rules = frozenset(addon.rules)
         self.failures = 0
         self.benched = False
+        self.deaf_to: Side | None = None
         self.asking = 0
         self.held: list[Frame] = []
         self.held_since: list[int] = []

@@ -19,7 +19,7 @@ client. After each call the host carries out `take_asks()` and comes back with `
 What a side sends is read as messages (WebSocket), events (SSE), one body, or not at all.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import StrEnum
 
 from midstream.core.addon import Answer, Ending
@@ -96,14 +96,14 @@ class Session:
         *,
         max_frame_bytes: int = 16 << 20,
         sink: Sink | None = None,
-        reads_response: Callable[[ResponseHead], bool] = lambda _head: False,
+        readers: Callable[[ResponseHead], Collection[str]] = lambda _head: (),
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
         self.exchange = exchange
         self.state = State.NEW
         self._chain = chain
         self._traffic = Traffic(exchange, counts)
-        self._reads_response = reads_response
+        self._readers = readers
         self._on_close = on_close
         self._recorder = Recorder(exchange, chain, sink, counts)
         self._reading = dict.fromkeys(Side, Reading.UNREAD)
@@ -155,17 +155,20 @@ class Session:
                 self._traffic.carry(Transport.HTTP)
                 self._reading = dict.fromkeys(Side, Reading.UNREAD)
             return self._reading[Side.SERVER]
+        readers = () if self._chain is None else self._readers(head)
+        if self._chain is not None:
+            self._chain.listen(readers)
         if head.is_event_stream:
             self._traffic.carry(Transport.SSE)
             self._traffic.last_frame_ns = now_ns
             self._reading[Side.SERVER] = Reading.EVENTS
-        elif self.edits_response(head):
+        elif readers:
             self._reading[Side.SERVER] = Reading.BODY
         return self._reading[Side.SERVER]
 
     def edits_response(self, head: ResponseHead) -> bool:
         """Tell whether any addon reads this response, so that it must arrive uncompressed."""
-        return self._chain is not None and self._reads_response(head)
+        return self._chain is not None and bool(self._readers(head))
 
     def end(self, side: Side, now_ns: int, **meta: object) -> list[Frame]:
         """Take the end of what a side sends, and return what was waiting for it."""
