@@ -33,6 +33,7 @@ from midstream.dialects.a2a_heads import JSON_TYPES, base_path
 from midstream.dialects.a2a_heads import Asked as Asked
 from midstream.dialects.a2a_heads import asked_by_path as asked_by_path
 from midstream.dialects.a2a_heads import card_path as card_path
+from midstream.dialects.a2a_heads import keeps_only_last as keeps_only_last
 from midstream.dialects.a2a_heads import read_request as read_request
 from midstream.dialects.a2a_read import essence as essence
 from midstream.dialects.a2a_read import read_payload

@@ -133,3 +133,56 @@ def _read_method(payload: bytes) -> Asked | None:
     if _OTHER_METHODS.fullmatch(method):
         return Asked.OTHER
     return _METHODS.get(method)
+
+
+# --- clients that keep only the end of an artifact ------------------------------------------------
+
+_ADK_EXTENSION: Final = "google.github.io/adk-docs/a2a/a2a-extension"
+_EXTENSION_HEADERS: Final = ("a2a-extensions", "x-a2a-extensions")
+_ADK_MARK: Final = b"is_user_input"
+
+
+class _Mark(msgspec.Struct):
+    is_user_input: object = None
+
+
+class _MarkedPart(msgspec.Struct):
+    metadata: _Mark | None = None
+
+
+class _MarkedMessage(msgspec.Struct):
+    parts: list[_MarkedPart] = []
+    content: list[_MarkedPart] = []
+
+
+class _Sent(msgspec.Struct):
+    """The message of a request: in its `params`, or by itself (HTTP+JSON)."""
+
+    message: _MarkedMessage | None = None
+    params: "_Sent | None" = None
+
+
+_SENT: Final = {JSON: JSON.decoder(_Sent), PACKED: PACKED.decoder(_Sent)}
+
+
+def keeps_only_last(frame: Frame, head: RequestHead) -> bool:
+    """Tell whether the client of a request keeps of an artifact only its last update.
+
+    ADK's RemoteA2aAgent does: all updates without `lastChunk` are partial to it, and the last one
+    has to hold the whole text. It names ADK's extension, or marks the parts of its message.
+
+    Source: google/adk-python v2.13.0 `a2a/converters/to_adk_event.py`, `a2a/agent/interceptors`.
+    """
+    named = (head.header(name) or "" for name in _EXTENSION_HEADERS)
+    if any(_ADK_EXTENSION in names for names in named):
+        return True
+    if _ADK_MARK not in frame.wire:
+        return False
+    payload = frame.payload.removeprefix(BOM)
+    try:
+        sent = _SENT[codec_of(payload)].decode(payload)
+    except REFUSED:
+        return False
+    message = sent.message or (sent.params.message if sent.params else None)
+    parts = [*message.parts, *message.content] if message else []
+    return any(part.metadata and part.metadata.is_user_input is True for part in parts)
