@@ -93,6 +93,9 @@ class FakeAddon(Addon[Seen, Seen]):
     def on_open(self, ctx: Context[Seen, Seen]) -> Verdict:
         return self._do("open", None, KEEP, ctx)
 
+    def wants(self, response: ResponseHead, ctx: Context[Seen, Seen]) -> bool:
+        return self._do("wants", response, True, response, ctx)
+
     def on_frame(self, frame: Frame, ctx: Context[Seen, Seen]) -> Verdict:
         return self._do("frame", frame, KEEP, frame, ctx)
 

@@ -24,6 +24,7 @@ from midstream.core.addon import (
     Wait,
 )
 from midstream.core.chain import MAX_FAILURES, MAX_PENDING_ASKS, Bounds, Chain
+from midstream.core.exchange import ResponseHead
 from midstream.core.frames import Frame, Side
 from midstream.core.link import FRAME_BYTES
 from midstream.core.metrics import Counts
@@ -814,11 +815,23 @@ def test_deadlines_come_to_an_end():
     assert chain.deadline_ns is None
 
 
+JSON = ResponseHead(200, (("Content-Type", "application/json"),))
+
+
 def test_of_a_response_only_those_are_shown_it_whose_dialect_reads_it():
     reader, other = FakeAddon("reader"), FakeAddon("other")
     chain = chain_of(reader, other)
-    chain.listen(["reader"])
+    assert chain.listen(["reader"], JSON, 0)
     chain.run(ws("from the server"), 0)
     chain.run(ws("from the client", CLIENT), 0)
     assert len(reader.called("frame")) == 2
     assert [frame.wire for frame in other.called("frame")] == [b"from the client"]
+
+
+@pytest.mark.parametrize("answer", [False, ValueError("no")])
+def test_an_addon_is_not_shown_a_response_that_it_does_not_want(answer):
+    addon = FakeAddon(wants=answer)
+    chain = chain_of(addon)
+    assert not chain.listen(["fake"], JSON, 0)
+    assert [frame.wire for frame in chain.run(ws("words"), 0)] == [b"words"]
+    assert addon.called("frame") == []

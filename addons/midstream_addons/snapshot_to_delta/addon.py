@@ -14,6 +14,7 @@ Source: agentscope-ai/agentscope-java#1378; the rules were tried on captures of 
 from typing import ClassVar
 
 from midstream.core.addon import KEEP, Addon, Answer, Ask, Context, Verdict, Wait
+from midstream.core.exchange import ResponseHead
 from midstream.core.frames import Frame, Kind, Side
 from midstream.dialects import a2a
 from midstream.dialects.a2a import Asked
@@ -23,6 +24,8 @@ from midstream_addons.snapshot_to_delta.sent import Sent
 from midstream_addons.snapshot_to_delta.state import Agent, Stream
 
 type Ctx = Context[Stream, Agent]
+READ_WHOLE = (Asked.SEND, Asked.GET, Asked.CARD)
+"""What is answered with one body that may be edited."""
 
 
 class SnapshotToDelta(Addon[Stream, Agent]):
@@ -56,6 +59,9 @@ class SnapshotToDelta(Addon[Stream, Agent]):
     def on_open(self, ctx: Ctx) -> Verdict:
         ctx.state.asked = a2a.asked_by_path(ctx.exchange.head)
         return KEEP
+
+    def wants(self, response: ResponseHead, ctx: Ctx) -> bool:
+        return response.is_event_stream or ctx.state.asked in READ_WHOLE
 
     def on_frame(self, frame: Frame, ctx: Ctx) -> Verdict:
         if frame.sender is Side.CLIENT:

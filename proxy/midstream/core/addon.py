@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final, Self
 
 import msgspec
 
-from midstream.core.exchange import Exchange
+from midstream.core.exchange import Exchange, ResponseHead
 from midstream.core.frames import Frame, Side
 
 
@@ -171,6 +171,14 @@ class Addon[S, C]:
     def on_open(self, ctx: Context[S, C]) -> Verdict:
         """Look at a new exchange before its first frame."""
         return KEEP
+
+    def wants(self, response: ResponseHead, ctx: Context[S, C]) -> bool:
+        """Tell whether a response that its dialect can read is of interest here.
+
+        A body is collected before it goes on. One that is only slow to come must not be, so an
+        addon that knows from the request that a response is not its own says so.
+        """
+        return True
 
     def on_frame(self, frame: Frame, ctx: Context[S, C]) -> Verdict:
         """Judge one frame."""

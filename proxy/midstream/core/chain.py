@@ -34,7 +34,7 @@ from midstream.core.addon import (
     Verdict,
 )
 from midstream.core.errors import Error, VerdictError
-from midstream.core.exchange import Exchange
+from midstream.core.exchange import Exchange, ResponseHead
 from midstream.core.frames import Frame, Side
 from midstream.core.link import NS_PER_MS, Link
 from midstream.core.metrics import Counts
@@ -117,10 +117,15 @@ class Chain:
             left += self._onward(index + 1, out, now_ns)
         return left
 
-    def listen(self, names: Collection[str]) -> None:
-        """Show what the server sends from here on to these addons only: their dialects read it."""
+    def listen(self, names: Collection[str], response: ResponseHead, now_ns: int) -> bool:
+        """Show what the server sends from here on to those of these addons only that want it.
+
+        Tell whether there are any.
+        """
         for link in self._links:
-            link.deaf_to = None if link.addon.name in names else Side.SERVER
+            listens = link.addon.name in names and self._wants(link, response, now_ns)
+            link.deaf_to = None if listens else Side.SERVER
+        return any(link.deaf_to is None for link in self._links)
 
     def run(self, frame: Frame, now_ns: int) -> list[Frame]:
         """Run one received frame through the addons and return what leaves now, in order."""
@@ -184,6 +189,14 @@ class Chain:
         except Exception as error:  # noqa: BLE001 - fail open: it is left out
             self._counts.add(metrics.ERRORS, (addon.name,))
             log_failure(addon.name, error)
+
+    def _wants(self, link: Link, response: ResponseHead, now_ns: int) -> bool:
+        link.context.now_ns = now_ns
+        try:
+            return link.addon.wants(response, link.context)
+        except Exception as error:  # noqa: BLE001 - fail open
+            self._failed(link, error)
+            return False
 
     def _onward(self, start: int, frames: list[Frame], now_ns: int) -> list[Frame]:
         """Run frames through the addons from `start` on. This is the path of every frame."""

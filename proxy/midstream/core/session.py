@@ -155,14 +155,12 @@ class Session:
                 self._traffic.carry(Transport.HTTP)
                 self._reading = dict.fromkeys(Side, Reading.UNREAD)
             return self._reading[Side.SERVER]
-        readers = () if self._chain is None else self._readers(head)
-        if self._chain is not None:
-            self._chain.listen(readers)
+        is_read = self._chain is not None and self._chain.listen(self._readers(head), head, now_ns)
         if head.is_event_stream:
             self._traffic.carry(Transport.SSE)
             self._traffic.last_frame_ns = now_ns
             self._reading[Side.SERVER] = Reading.EVENTS
-        elif readers:
+        elif is_read:
             self._reading[Side.SERVER] = Reading.BODY
         return self._reading[Side.SERVER]
 
