@@ -23,7 +23,7 @@ from midstream.cli import health, main
 PACKS = str(Path(__file__).parent / "packs")
 MASK = "acme_pack.mask:MaskSecrets"
 ROUTE = '[[route]]\nname = "chat"\npath = "/chat/*"\nupstream = "http://127.0.0.1:8787"\n'
-VERBS = ("run", "mitm", "demo", "replay", "check", "addons", "healthcheck")
+VERBS = ("run", "mitm", "demo", "replay", "history", "check", "addons", "healthcheck")
 RUN_SECONDS = 60
 LISTENING = re.compile(r"listening on http://(?P<listen>\S+) -> .* admin http://(?P<admin>\S+)")
 

@@ -14,7 +14,7 @@ import msgspec
 
 from midstream.core.exchange import Exchange, Headers
 
-CREDENTIAL_HEADERS = ("authorization", "cookie", "x-api-key")
+CREDENTIAL_HEADERS = ("authorization", "cookie", "x-api-key", "api-key", "x-goog-api-key")
 
 
 class ConversationBounds(msgspec.Struct, frozen=True):

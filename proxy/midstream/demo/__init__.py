@@ -7,12 +7,12 @@ from aiohttp import web
 
 from midstream import wiring
 from midstream.config import load
-from midstream.demo import agent, chat
+from midstream.demo import agent, chat, history
 from midstream.demo.fault import Fault, Outcome, Scene
 from midstream.hosts import gateway
 
 FAULT_SECONDS = 30
-FAULTS = (*chat.FAULTS, *agent.FAULTS)
+FAULTS = (*chat.FAULTS, *agent.FAULTS, *history.FAULTS)
 
 
 def main() -> int:
