@@ -127,6 +127,8 @@ def test_urls_change_and_entries_go_and_every_other_byte_stays() -> None:
         ("http://0.0.0.0:8/", "http://[::1]:8"),
         ("http://[::]:8/", "http://localhost:8"),
         ("HTTP://h/", "http://h"),
+        ("ws://h/a", "http://h"),
+        ("wss://h:443/a", "https://h"),
     ],
 )
 def test_a_url_leads_to_the_upstream_of_the_same_scheme_host_and_port(
@@ -154,3 +156,5 @@ def test_a_url_through_the_proxy_keeps_path_query_and_fragment() -> None:
     assert through("http://h?x=1", "http://p:1") == "http://p:1?x=1"
     assert through("localhost:50051", "http://p:1") == "localhost:50051"
     assert through("http://h/", "nowhere") == "http://h/"
+    assert through("ws://h:8/a", "https://http:1") == "wss://http:1/a"
+    assert through("WSS://h/a", "http://p") == "ws://p/a"

@@ -47,6 +47,8 @@ def _extended(frame: Frame, status: StatusUpdate, text: str, told: Told) -> Verd
     if not rest:
         return None
     model, update = told.last
+    if not any(told.texts.get((update.artifact_id, p.block)) is whole[0] for p in update.parts):
+        return None  # what came last was taken back
     is_last = update.artifact_id not in told.sealed
     more = a2a_write.inserted(model, update, rest, append=True, last=is_last)
     return Verdict.replace("final_message", more, a2a_write.without_message(frame, status))

@@ -67,10 +67,12 @@ class Told:
                     self.data.add(_digest(part))
                 continue
             lane = (artifact_id, part.block)
-            if lane not in self.texts and len(self.texts) >= max_texts:
+            said = self.texts.get(lane)
+            if said is None and len(self.texts) >= max_texts:
                 self.is_unsure = True
                 return
-            said = self.texts.setdefault(lane, Said())
+            if said is None:
+                said = self.texts[lane] = Said()
             if not said.length:
                 self._began += 1
                 said.began = self._began

@@ -2,19 +2,19 @@
 
 from midstream.dialects import a2a, a2a_write
 from midstream.dialects.a2a import ArtifactUpdate
+from midstream_addons.snapshot_to_delta.artifact import Artifact, Waiting
 from midstream_addons.snapshot_to_delta.sent import Sent
-from midstream_addons.snapshot_to_delta.state import Artifact, Waiting
 
 
 def leave(waiting: Waiting, artifact: Artifact, sent: Sent) -> None:
     """Send an update, or let it wait in the place of the one before it."""
-    out = waiting.out or waiting.frame
-    artifact.is_sealed = artifact.is_sealed or waiting.update.last
-    if sent.options.last_chunk != "lookahead":
-        sent.add(out, waiting.rule)
+    if sent.options.last_chunk == "lookahead":
+        release(artifact, sent)
+        artifact.ahead = waiting
         return
-    release(artifact, sent)
-    artifact.ahead = waiting
+    artifact.is_sealed = artifact.is_sealed or waiting.update.last
+    sent.settle(waiting.frame)
+    sent.add(waiting.out or waiting.frame, waiting.rule)
 
 
 def release(artifact: Artifact, sent: Sent, *, is_last: bool = False) -> None:
@@ -26,6 +26,6 @@ def release(artifact: Artifact, sent: Sent, *, is_last: bool = False) -> None:
     update = a2a.read(out)
     if isinstance(update, ArtifactUpdate) and update.last is not is_last:
         out, rule = a2a_write.changed(out, update, last=is_last), rule or "last_chunk"
-    artifact.is_sealed = is_last
-    sent.settled.append(waited.frame)
+    artifact.is_sealed = artifact.is_sealed or is_last
+    sent.settle(waited.frame)
     sent.add(out, rule)

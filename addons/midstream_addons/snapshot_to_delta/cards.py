@@ -11,7 +11,7 @@ from midstream.core.addon import KEEP, Context, Verdict
 from midstream.core.edit import Path
 from midstream.core.exchange import Exchange
 from midstream.core.frames import Frame
-from midstream.dialects import a2a_card
+from midstream.dialects import a2a, a2a_card
 from midstream.dialects.a2a_card import Card
 from midstream_addons.snapshot_to_delta import prior
 from midstream_addons.snapshot_to_delta.options import Options
@@ -24,7 +24,8 @@ def judge(frame: Frame, ctx: Context[Stream, Agent], options: Options) -> Verdic
     """Judge the body of a response to a question for the agent card."""
     card = a2a_card.read_card(frame.payload)
     if card is None:
-        return Verdict.skip("malformed")
+        has_failed = isinstance(a2a.read(frame), a2a.Failure)
+        return KEEP if has_failed else Verdict.skip("malformed")
     prior.meet(ctx.conversation, f"{card.name} {card.version}")
     urls = _urls(card, ctx.exchange, options) if options.card == "rewrite" else {}
     dropped = [

@@ -12,7 +12,12 @@ from typing import Final
 
 from midstream_addons.snapshot_to_delta.lane import Lane
 from midstream_addons.snapshot_to_delta.step import HOLD, Step, Way
-from midstream_addons.snapshot_to_delta.text import UNIT_BYTES, are_alike, information
+from midstream_addons.snapshot_to_delta.text import (
+    STRIP_SLACK_BYTES,
+    UNIT_BYTES,
+    are_alike,
+    information,
+)
 
 WEIGHTY_LOCKS: Final = 2
 """A short repeat counts as an aggregate with this many times `lock_bits`."""
@@ -22,16 +27,20 @@ LEAST_REPEATED: Final = 2
 def judge(lane: Lane, new: bytes, *, can_hold: bool = False, turns: bool = False) -> Step:
     """Judge an update that brings text."""
     step = None
-    if not lane.is_declared and _may_repeat(lane, new):
+    if not lane.is_declared and may_repeat(lane, new):
         step = _repeated(lane, new, can_hold=can_hold)
     if step is None and turns:
         lane.end_segment()
     return step or lane.keep(new)
 
 
-def _may_repeat(lane: Lane, new: bytes) -> bool:
-    """Tell whether an update is worth a closer look: the test of every update of new text."""
-    if not (lane.extends(new) or lane.text.endswith(new) or lane.current_near(new)):
+def may_repeat(lane: Lane, new: bytes) -> bool:
+    """Tell whether an update is worth a closer look: the test of every update of new text.
+
+    It repeats the end of the text, or is about as long as all of it.
+    """
+    is_long = len(new) >= lane.current_bytes - STRIP_SLACK_BYTES
+    if not (is_long or lane.text.endswith(new)):
         return False
     return information(new) >= lane.options.lock_bits
 

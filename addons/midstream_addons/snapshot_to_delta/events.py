@@ -6,7 +6,6 @@ from midstream.core.frames import Frame, Kind
 from midstream.dialects import a2a
 from midstream.dialects.a2a import (
     ArtifactUpdate,
-    Asked,
     Event,
     Failure,
     StatusUpdate,
@@ -42,7 +41,7 @@ def _judge(frame: Frame, event: Event, ctx: Ctx, options: Options) -> Verdict:
         return tasks.judge(frame, event, ctx, options)
     if a2a.ends_turn(event) or isinstance(event, Failure):
         return _ending(frame, event, ctx, options)
-    if isinstance(event, Task) and ctx.state.asked is Asked.SUBSCRIBE:
+    if isinstance(event, Task):
         return tasks.judge_first(frame, event, ctx, options)
     if isinstance(event, StatusUpdate) and options.status_text != "pass":
         return status.judge(frame, event, ctx, options)
@@ -51,7 +50,8 @@ def _judge(frame: Frame, event: Event, ctx: Ctx, options: Options) -> Verdict:
 
 def _ending(frame: Frame, event: Event, ctx: Ctx, options: Options) -> Verdict:
     """Send what is still due before an event that ends a turn."""
-    sent = Sent(options, ctx.now_ns)
+    sent = Sent(options, ctx.now_ns, frame)
+    said = ctx.state.statuses.get(getattr(event, "task_id", ""))
     if isinstance(event, Failure):
         turn.let_go(ctx, sent)
     else:
@@ -61,6 +61,8 @@ def _ending(frame: Frame, event: Event, ctx: Ctx, options: Options) -> Verdict:
         out = tasks.compacted(frame, event, ctx, options)
     elif isinstance(event, StatusUpdate):
         out, rule = tasks.without_repeats(frame, event, ctx, options), "compact_message"
+        if out is frame and options.status_text == "dedupe":
+            out, rule = status.without_said(frame, event, said), "status_text"
     if out is frame and not sent.frames and not sent.settled:
         return KEEP
     sent.add(out, "" if out is frame else rule)
@@ -77,7 +79,7 @@ def _unreadable(frame: Frame, ctx: Ctx, options: Options) -> Verdict:
 def _unsure(frame: Frame, reason: str, ctx: Ctx) -> Verdict:
     """Let all pass as it came, and edit no more of the artifacts that are open."""
     for artifact in ctx.state.artifacts.values():
-        artifact.close()
+        ctx.state.close(artifact)
         artifact.held = artifact.ahead = None
     held = tuple(ctx.held)
     return Verdict((*held, frame), settles=held, notes=(Skipped(reason),))

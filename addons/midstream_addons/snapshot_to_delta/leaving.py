@@ -8,10 +8,10 @@ from midstream.core.frames import Frame
 from midstream.dialects import a2a_write
 from midstream.dialects.a2a import ArtifactUpdate
 from midstream_addons.snapshot_to_delta import ahead, render
+from midstream_addons.snapshot_to_delta.artifact import Artifact, Waiting
 from midstream_addons.snapshot_to_delta.options import Options
 from midstream_addons.snapshot_to_delta.render import Cut
 from midstream_addons.snapshot_to_delta.sent import Sent
-from midstream_addons.snapshot_to_delta.state import Artifact, Waiting
 from midstream_addons.snapshot_to_delta.step import Reading, Step
 from midstream_addons.snapshot_to_delta.text import text_of
 
@@ -23,8 +23,8 @@ def settle_held(artifact: Artifact, step: Step, sent: Sent) -> None:
     held, artifact.held = artifact.held, None
     if held is None:
         return
-    sent.settled.append(held.frame)
-    add(held.frame, held.update, artifact, {held.block: step}, sent)
+    steps = {held.block: step}
+    add(held.frame, held.update, artifact, steps, sent, since_ns=held.since_ns)
 
 
 def add(
@@ -35,30 +35,38 @@ def add(
     sent: Sent,
     *,
     creates: bool = False,
+    since_ns: int | None = None,
 ) -> None:
     """Send what becomes of one update. `creates`: it is the first of its artifact."""
     options = sent.options
+    if options.output == "annotate":
+        _annotate(frame, update, artifact, sent)
+        return
     found = render.cut(update, steps)
     if _has_snapshots(artifact, options):
         found.removed |= _repeated_data(update, artifact)
     rule = next((step.rule for step in steps.values() if step.rule), "")
-    if rule == "correction" and found.resets and options.rewrite in ("new_artifact", "error"):
-        _instead_of_correction(frame, update, artifact, found, sent)
+    if rule == "correction" and found.resets and options.rewrite == "error":
+        _give_up(frame, artifact, sent)
         return
+    if rule == "correction" and found.resets and options.rewrite == "new_artifact":
+        rule = _rename(artifact, sent)
     if not found.is_nothing:
-        artifact.model = artifact.model or render.model(frame, update)
+        artifact.model = artifact.model or render.model(frame, update, artifact.new_id(update))
     if render.is_empty(update, found):
         if not update.last or artifact.is_sealed:
+            sent.settle(frame)
             sent.add(None, rule or "snapshot")
             return
-        out: Frame = render.emptied(frame, update)
+        out: Frame = render.emptied(frame, update, artifact.new_id(update))
     else:
         out = _rendered(frame, update, artifact, found, creates=creates, options=options)
     if out is frame:
         rule = ""
     elif not rule:
         rule = "first_append" if creates and update.append else "annotate"
-    ahead.leave(Waiting(frame, update, sent.now_ns, out=out, rule=rule), artifact, sent)
+    since_ns = sent.now_ns if since_ns is None else since_ns
+    ahead.leave(Waiting(frame, update, since_ns, out=out, rule=rule), artifact, sent)
 
 
 def _rendered(
@@ -77,42 +85,47 @@ def _rendered(
     elif not found.is_nothing or (options.append_false == "ignore" and not creates):
         append = True
     mode = "delta" if options.stamp and options.output == "delta" else ""
-    if options.output == "annotate":
-        found, append = Cut(), update.append
-        mode = lanes[0].reading.value if lanes and lanes[0].reading is not Reading.UNKNOWN else ""
-    elif options.output == "snapshot" and artifact.is_plain and len(lanes) == 1 and update.parts:
+    if options.output == "snapshot" and artifact.is_plain and len(lanes) == 1 and update.parts:
         whole = text_of(lanes[0].text)
         found = Cut({0: whole}, set(range(1, len(update.parts))))
         append, mode = False, "snapshot"
-    if not mode and render.is_as_it_came(update, found, append=append):
+    name = artifact.new_id(update)
+    if not mode and not name and render.is_as_it_came(update, found, append=append):
         return frame
     return a2a_write.changed(
-        frame, update, texts=found.texts, removed=found.removed, append=append, stream_mode=mode
+        frame,
+        update,
+        texts=found.texts,
+        removed=found.removed,
+        append=append,
+        stream_mode=mode,
+        artifact_id=name,
     )
 
 
-def _instead_of_correction(
-    frame: Frame, update: ArtifactUpdate, artifact: Artifact, found: Cut, sent: Sent
-) -> None:
-    """Carry out what the options say of a snapshot that takes back what was said."""
+def _annotate(frame: Frame, update: ArtifactUpdate, artifact: Artifact, sent: Sent) -> None:
+    """Say what the artifact's lanes are read as, if they agree; nothing else changes."""
+    readings = {lane.reading for lane in artifact.lanes.values()} - {Reading.UNKNOWN}
+    mode = readings.pop().value if len(readings) == 1 else ""
+    out = a2a_write.changed(frame, update, stream_mode=mode)
+    sent.add(out, "" if out is frame else "annotate")
+
+
+def _give_up(frame: Frame, artifact: Artifact, sent: Sent) -> None:
+    """Let a snapshot pass that takes back what was said, and all behind it."""
     ahead.release(artifact, sent)
-    if sent.options.rewrite == "error":
-        artifact.close()
-        sent.notes.append(Skipped("rewrite"))
-        sent.add(frame, "")
-        return
+    artifact.close()
+    artifact.said = None
+    sent.notes.append(Skipped("rewrite"))
+    sent.add(frame, "")
+
+
+def _rename(artifact: Artifact, sent: Sent) -> str:
+    """Let a snapshot that takes back what was said, and all behind it, be another artifact."""
+    ahead.release(artifact, sent)
     artifact.renamed += 1
-    sent.add(
-        a2a_write.changed(
-            frame,
-            update,
-            texts=found.texts,
-            removed=found.removed,
-            append=False,
-            artifact_id=f"{update.artifact_id}-{artifact.renamed + 1}",
-        ),
-        "new_artifact",
-    )
+    artifact.model, artifact.is_sealed = None, False
+    return "new_artifact"
 
 
 def _has_snapshots(artifact: Artifact, options: Options) -> bool:

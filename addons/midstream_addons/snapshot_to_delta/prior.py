@@ -5,12 +5,13 @@ that nothing needs to wait. One that turns out otherwise makes the agent unknown
 a card with another name or version.
 """
 
-import hashlib
 from typing import Final
 
+from midstream.dialects.a2a import ArtifactUpdate
 from midstream_addons.snapshot_to_delta.lane import Lane
-from midstream_addons.snapshot_to_delta.state import DIGEST_SIZE, MAX_DIGESTS, Agent
+from midstream_addons.snapshot_to_delta.state import MAX_DIGESTS, Agent
 from midstream_addons.snapshot_to_delta.step import Reading
+from midstream_addons.snapshot_to_delta.text import digest
 
 STREAK: Final = 3
 PRIOR_BITS: Final = 6.0
@@ -49,13 +50,19 @@ def meet(agent: Agent, card: str) -> None:
     agent.card = card
 
 
+def key_of(task_id: str, artifact_id: str) -> str:
+    """Return the name under which a digest is kept."""
+    return f"{task_id} {artifact_id}"
+
+
+def knows(agent: Agent, update: ArtifactUpdate) -> bool:
+    """Tell whether an artifact was there before this exchange; without a task no one can know."""
+    return bool(update.task_id) and key_of(update.task_id, update.artifact_id) in agent.digests
+
+
 def remember(agent: Agent, key: str, text: bytes) -> None:
-    """Keep what an artifact came to."""
-    agent.digests[key] = digest(text)
+    """Keep what an artifact came to; without a text only that there was one."""
+    agent.digests[key] = digest(text) if text else b""
     agent.digests.move_to_end(key)
     while len(agent.digests) > MAX_DIGESTS:
         agent.digests.popitem(last=False)
-
-
-def digest(text: bytes) -> bytes:
-    return hashlib.blake2b(text, digest_size=DIGEST_SIZE).digest()

@@ -49,7 +49,7 @@ def take(lane: Lane, update: Update) -> tuple[Step | None, Step]:
         return _close(lane, new)
     lane.has_chunks = lane.has_chunks or update.is_chunk
     if lane.held is not None:
-        return _resolve(lane, new)
+        return _resolve(lane, new, can_hold=update.can_hold)
     return None, _judge(lane, update)
 
 
@@ -91,11 +91,11 @@ def _close(lane: Lane, new: bytes) -> tuple[Step | None, Step]:
     return waited, deltas.close(lane, new)
 
 
-def _resolve(lane: Lane, new: bytes) -> tuple[Step, Step]:
+def _resolve(lane: Lane, new: bytes, *, can_hold: bool) -> tuple[Step, Step]:
     if lane.reading is not Reading.DELTA:
-        return undecided.resolve(lane, new)
+        return undecided.resolve(lane, new, can_hold=can_hold)
     held, lane.held = lane.held or b"", None
-    return lane.keep(held), deltas.judge(lane, new, can_hold=True)
+    return lane.keep(held), deltas.judge(lane, new, can_hold=can_hold)
 
 
 def _judge(lane: Lane, update: Update) -> Step:

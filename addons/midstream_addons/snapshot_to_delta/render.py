@@ -7,7 +7,7 @@ import msgspec
 from midstream.core.frames import Frame
 from midstream.dialects import a2a, a2a_write
 from midstream.dialects.a2a import ArtifactUpdate
-from midstream_addons.snapshot_to_delta.state import Model
+from midstream_addons.snapshot_to_delta.artifact import Model
 from midstream_addons.snapshot_to_delta.step import Step, Way
 from midstream_addons.snapshot_to_delta.text import text_of, units
 
@@ -73,17 +73,22 @@ def is_empty(update: ArtifactUpdate, found: Cut) -> bool:
     return bool(update.parts) and len(found.removed) == len(update.parts)
 
 
-def emptied(frame: Frame, update: ArtifactUpdate) -> Frame:
+def emptied(frame: Frame, update: ArtifactUpdate, artifact_id: str = "") -> Frame:
     """Return an update without text: its metadata, and whether its artifact is complete, stay."""
     first = next(i for i, part in enumerate(update.parts) if part.text is not None)
     others = set(range(len(update.parts))) - {first}
-    return a2a_write.changed(frame, update, texts={first: ""}, removed=others, append=True)
+    return a2a_write.changed(
+        frame, update, texts={first: ""}, removed=others, append=True, artifact_id=artifact_id
+    )
 
 
-def model(frame: Frame, update: ArtifactUpdate) -> Model | None:
-    """Return an empty update of the same artifact, small enough to keep."""
+def model(frame: Frame, update: ArtifactUpdate, artifact_id: str = "") -> Model | None:
+    """Return an empty update of the same artifact, or of one like it: small enough to keep."""
     made = a2a_write.inserted(frame, update, "", append=True, last=True)
     read = a2a.read(made)
+    if artifact_id and isinstance(read, ArtifactUpdate):
+        made = a2a_write.changed(made, read, artifact_id=artifact_id)
+        read = a2a.read(made)
     return Model(made, read) if isinstance(read, ArtifactUpdate) else None
 
 

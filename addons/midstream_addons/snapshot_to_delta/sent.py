@@ -12,10 +12,14 @@ TRAILER = "trailer"
 
 
 class Sent(msgspec.Struct):
-    """What leaves at this moment, the word it counts under, and what it accounts for."""
+    """What leaves at this moment, the word it counts under, and what it accounts for.
+
+    `at_hand` is the frame that is judged, if any: it is not among those that the chain holds.
+    """
 
     options: Options
     now_ns: int
+    at_hand: Frame | None = None
     frames: list[Frame] = []
     settled: list[Frame] = []
     notes: list[Note] = []
@@ -29,6 +33,11 @@ class Sent(msgspec.Struct):
         if rule:
             self.rule = rule if rule != TRAILER else self.rule or rule
             self.repairs += 1
+
+    def settle(self, frame: Frame) -> None:
+        """Note that all is said for a received frame: it waits no longer, if it did."""
+        if frame is not self.at_hand:
+            self.settled.append(frame)
 
     def verdict(self, *, hold: bool = False, asks: tuple[Wait, ...] = ()) -> Verdict:
         return Verdict(

@@ -22,7 +22,7 @@ def judge(lane: Lane, new: bytes, *, turns: bool = False) -> Step:
     if doubt is not None:
         doubt += new
     if lane.extends(new):
-        if len(new) > lane.current_bytes:
+        if len(new) > lane.current_bytes and lane.bits < lane.firm_bits:
             lane.bits += lane.current_information()
         if lane.bits >= lane.firm_bits:
             lane.doubt = None

@@ -1,139 +1,64 @@
 """What is remembered: of one exchange, and of an agent between exchanges."""
 
-import hashlib
 from collections import OrderedDict
 
 import msgspec
 
 from midstream.core.frames import Frame
-from midstream.dialects.a2a import ArtifactUpdate, Asked, StatusUpdate
+from midstream.dialects.a2a import Asked, StatusUpdate
+from midstream_addons.snapshot_to_delta.artifact import Artifact
 from midstream_addons.snapshot_to_delta.lane import Lane
-from midstream_addons.snapshot_to_delta.step import Reading
 
 MAX_DIGESTS = 1_024
-DIGEST_SIZE = 16
 AGENT_BYTES = 512
-DIGEST_BYTES = 160
-
-
-class Waiting(msgspec.Struct, frozen=True):
-    """A received update: the lane it waits for, or what leaves for it and why."""
-
-    frame: Frame
-    update: ArtifactUpdate
-    since_ns: int
-    block: str = ""
-    out: Frame | None = None
-    rule: str = ""
-
-
-class Model(msgspec.Struct, frozen=True):
-    """An empty update that others are made after."""
-
-    frame: Frame
-    update: ArtifactUpdate
-
-
-class Artifact:
-    """One artifact as its client has it.
-
-    `model` is there once it is mended; `ahead` waits only for its `lastChunk` to be known. Where it
-    holds more than the text of one lane it cannot be replaced as a whole: `is_plain` tells. Once
-    closed, its updates pass; those known to hold the whole text leave as replacements. `received`
-    digests all that its server has sent, repeats and all.
-    """
-
-    __slots__ = (
-        "ahead", "counted_bytes", "data", "held", "is_closed", "is_open", "is_plain", "is_sealed",
-        "lanes", "message_id", "model", "received", "renamed", "replaces", "segment",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.lanes: dict[str, Lane] = {}
-        self.data: list[bytes] = []
-        self.held: Waiting | None = None
-        self.ahead: Waiting | None = None
-        self.model: Model | None = None
-        self.message_id = ""
-        self.segment = ""
-        self.is_open = False
-        self.is_plain = True
-        self.is_sealed = False
-        self.is_closed = False
-        self.replaces = False
-        self.renamed = 0
-        self.received = hashlib.blake2b(digest_size=DIGEST_SIZE)
-        self.counted_bytes = 0
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(lane.size_bytes for lane in self.lanes.values())
-
-    def close(self) -> None:
-        """Edit no more of this artifact, and forget its text."""
-        self.is_closed = True
-        self.replaces = self.is_plain and any(
-            lane.reading is Reading.SNAPSHOT for lane in self.lanes.values()
-        )
-        self.lanes.clear()
-        self.data.clear()
-
-    @property
-    def text(self) -> bytes:
-        """What the client has, if all of it is text of one lane and still remembered."""
-        return self.spoken if self.is_plain else b""
-
-    @property
-    def spoken(self) -> bytes:
-        """The text that the client has, other parts aside, if it is all of one lane."""
-        is_known = len(self.lanes) == 1 and not self.is_closed
-        return b"".join([bytes(lane.text) for lane in self.lanes.values()]) if is_known else b""
-
-    def receive(self, text: bytes, *, replaces: bool) -> None:
-        """Note what the server has sent, repeats and all."""
-        if replaces:
-            self.received = hashlib.blake2b(digest_size=DIGEST_SIZE)
-        self.received.update(text)
-
-    def not_plain(self) -> None:
-        self.is_plain = False
-        for lane in self.lanes.values():
-            lane.can_reset = False
+ENTRY_BYTES = 160
+"""About what one digest takes with its key."""
 
 
 class Stream:
     """The state of one exchange: its artifacts by task and id, in the order they came.
 
-    `over` are tasks whose turn has ended; they are remembered while there is room.
+    Those of turns that are over are remembered while there is room; `has_forgotten` tells that some
+    are not, so that an update that is the first one known of its artifact need not be the first.
     """
 
-    __slots__ = ("artifacts", "asked", "is_waiting", "over", "size_bytes", "statuses")
+    __slots__ = ("artifacts", "asked", "has_forgotten", "is_waiting", "size_bytes", "statuses")
 
     def __init__(self) -> None:
         self.artifacts: dict[tuple[str, str], Artifact] = {}
         self.statuses: dict[str, StatusText] = {}
-        self.over: set[str] = set()
         self.asked: Asked | None = None
+        self.has_forgotten = False
         self.is_waiting = False
         self.size_bytes = 0
 
     def has_room(self, max_artifacts: int) -> bool:
         """Tell whether one more artifact can be remembered, if need be in the place of old ones."""
         if len(self.artifacts) >= max_artifacts:
-            for key in [key for key in self.artifacts if key[0] in self.over]:
+            self.has_forgotten = True
+            for key in [key for key, artifact in self.artifacts.items() if artifact.is_over]:
                 self.size_bytes -= self.artifacts.pop(key).counted_bytes
-            self.over.clear()
         return len(self.artifacts) < max_artifacts
+
+    def close(self, artifact: Artifact) -> None:
+        """Edit no more of an artifact, and forget its text."""
+        artifact.close()
+        self.size_bytes -= artifact.counted_bytes
+        artifact.counted_bytes = 0
 
 
 class StatusText:
-    """The text that a task has said in its working statuses, one after the other."""
+    """The text that a task has said in its working statuses, one after the other.
 
-    __slots__ = ("lane", "lifted", "message_id")
+    `is_repeated`: an artifact has said it, too.
+    """
+
+    __slots__ = ("is_repeated", "lane", "lifted", "message_id")
 
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
         self.message_id = ""
+        self.is_repeated = False
         self.lifted: tuple[Frame, StatusUpdate] | None = None
 
 
@@ -151,4 +76,4 @@ class Agent(msgspec.Struct):
 
     @property
     def size_bytes(self) -> int:
-        return AGENT_BYTES + DIGEST_BYTES * len(self.digests)
+        return AGENT_BYTES + ENTRY_BYTES * len(self.digests)

@@ -47,14 +47,16 @@ def judge(frame: Frame, event: StatusUpdate, ctx: Ctx, options: Options) -> Verd
 def judge_artifact(frame: Frame, update: ArtifactUpdate, ctx: Ctx, options: Options) -> Verdict:
     """Judge the first update of an artifact that may repeat what the statuses have said."""
     said = ctx.state.statuses.get(update.task_id)
-    if said is None or (update.task_id, update.artifact_id) in ctx.state.artifacts:
+    if said is None or said.is_repeated:
+        return KEEP
+    if (update.task_id, update.artifact_id) in ctx.state.artifacts:
         return KEEP
     if any(part.text is None for part in update.parts) or not update.parts:
         return KEEP
     new = units("".join([part.text or "" for part in update.parts]))
     if not (are_alike(new, bytes(said.lane.text)) or deltas.repeats_updates(said.lane, new, 1)):
         return KEEP
-    del ctx.state.statuses[update.task_id]
+    said.is_repeated = True
     if said.lifted is not None:
         model, status = said.lifted
         erased = a2a_write.lifted(model, status, LIFTED_ID, "", append=False)
@@ -62,6 +64,16 @@ def judge_artifact(frame: Frame, update: ArtifactUpdate, ctx: Ctx, options: Opti
     removed = range(1, len(update.parts))
     emptied = a2a_write.changed(frame, update, texts={0: ""}, removed=removed, append=False)
     return Verdict.replace("status_text", emptied)
+
+
+def without_said(frame: Frame, event: StatusUpdate, said: StatusText | None) -> Frame:
+    """Return the status that completes a task without a message that says what others have."""
+    message = event.message
+    if said is None or message is None or event.state != "completed":
+        return frame
+    new = _text(message)
+    is_said = new and are_alike(new, bytes(said.lane.text))
+    return a2a_write.without_message(frame, event) if is_said else frame
 
 
 def _text(message: Message | None) -> bytes:

@@ -10,16 +10,17 @@ from collections.abc import Sequence
 from midstream.core.addon import KEEP, Context, Verdict
 from midstream.core.frames import Frame
 from midstream.dialects import a2a, a2a_write
-from midstream.dialects.a2a import Artifact, Part, StatusUpdate, Task
+from midstream.dialects.a2a import Artifact, Asked, Part, StatusUpdate, Task
 from midstream.dialects.a2a_write import ArtifactEdit
 from midstream_addons.snapshot_to_delta import prior
+from midstream_addons.snapshot_to_delta.artifact import Artifact as Known
 from midstream_addons.snapshot_to_delta.lane import Lane
 from midstream_addons.snapshot_to_delta.options import Options
 from midstream_addons.snapshot_to_delta.parts import are_reducible, reductions
 from midstream_addons.snapshot_to_delta.state import Agent, Stream
-from midstream_addons.snapshot_to_delta.state import Artifact as Known
 from midstream_addons.snapshot_to_delta.step import Reading
 from midstream_addons.snapshot_to_delta.text import are_alike, text_of, units
+from midstream_addons.snapshot_to_delta.text import digest as digest_of
 
 type Ctx = Context[Stream, Agent]
 
@@ -43,7 +44,7 @@ def judge(frame: Frame, task: Task, ctx: Ctx, options: Options) -> Verdict:
 
 
 def judge_first(frame: Frame, task: Task, ctx: Ctx, options: Options) -> Verdict:
-    """Judge the task that a subscription begins with: later updates go on from what it says."""
+    """Judge the task that a stream begins with: later updates go on from what it says."""
     out = compacted(frame, task, ctx, options)
     read = a2a.read(out)
     if isinstance(read, Task):
@@ -52,13 +53,16 @@ def judge_first(frame: Frame, task: Task, ctx: Ctx, options: Options) -> Verdict
 
 
 def _seed(task: Task, ctx: Ctx, options: Options) -> None:
-    """Take over what a client learns from the task that a subscription begins with."""
+    """Take over what a client learns from a task, for sure only if it has asked to go on."""
     for artifact in task.artifacts:
         key = (task.task_id, artifact.artifact_id)
         if key in ctx.state.artifacts or not ctx.state.has_room(options.max_artifacts):
             continue
         known = ctx.state.artifacts[key] = Known()
         known.is_open = True
+        if ctx.state.asked is not Asked.SUBSCRIBE:
+            known.not_plain()
+            continue
         if any(part.text is None for part in artifact.parts):
             known.not_plain()
         for part in artifact.parts:
@@ -88,11 +92,11 @@ def _edit(task: Task, artifact: Artifact, ctx: Ctx, options: Options) -> Artifac
         found = _as_streamed(whole, parts, [known])
         if found is not None or whole == known.text:
             return found
-    digest = ctx.conversation.digests.get(f"{task.task_id} {artifact.artifact_id}")
-    if not are_reducible(parts) or digest == prior.digest(whole):
+    digest = ctx.conversation.digests.get(prior.key_of(task.task_id, artifact.artifact_id))
+    if not are_reducible(parts) or digest == digest_of(whole):
         return None
     for reduced in reductions(parts, options):
-        if reduced.is_firm or digest == prior.digest(reduced.text):
+        if reduced.is_firm or digest == digest_of(reduced.text):
             return ArtifactEdit(reduced.texts, reduced.removed)
     return None
 
@@ -141,7 +145,7 @@ def _as_streamed(
     whole: bytes, parts: Sequence[Part], known: Sequence[Known]
 ) -> ArtifactEdit | None:
     """Return the edit for texts that are all a server has sent of an artifact, repeats and all."""
-    digest = prior.digest(whole)
+    digest = digest_of(whole)
     texts = [index for index, part in enumerate(parts) if part.text is not None]
     for artifact in known:
         if artifact.received.digest() == digest and artifact.spoken != whole:

@@ -5,7 +5,10 @@ prefix of the whole; in characters it is not. A text here is bytes, two for each
 """
 
 import unicodedata
-from typing import Final
+from hashlib import blake2b
+from typing import Final, Self
+
+import msgspec
 
 UNIT_BYTES: Final = 2
 _ENCODING: Final = "utf-16-le"
@@ -14,9 +17,29 @@ WEIGHED_BYTES: Final = 256
 _ENOUGH_BITS: Final = 40.0
 _REPEATED_BITS, _SPACE_BITS, _WIDE_BITS, _WORD_BITS, _OTHER_BITS = 0.3, 0.5, 4.0, 2.0, 1.0
 STRIP_SLACK_BYTES: Final = 256
+DIGEST_BYTES: Final = 16
 _UNFINISHED: Final = "\ufffd"
 
 type Units = bytes | bytearray | memoryview
+
+
+class Digest(msgspec.Struct, frozen=True):
+    """A text that is not kept, by its length and digest."""
+
+    size_bytes: int
+    value: bytes
+
+    @classmethod
+    def of(cls, text: Units) -> Self:
+        return cls(len(text), digest(text))
+
+    def begins(self, text: bytes) -> bool:
+        """Tell whether a text begins with this one."""
+        return len(text) >= self.size_bytes and Digest.of(text[: self.size_bytes]) == self
+
+
+def digest(text: Units) -> bytes:
+    return blake2b(text, digest_size=DIGEST_BYTES).digest()
 
 
 def units(text: str) -> bytes:

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Sequence
 from midstream.core.addon import Context, Verdict, Wait
 from midstream.dialects.a2a import Event, Message, Part, Task
 from midstream_addons.snapshot_to_delta import ahead, leaving, prior, reader, render
+from midstream_addons.snapshot_to_delta.artifact import Artifact
 from midstream_addons.snapshot_to_delta.options import Options
 from midstream_addons.snapshot_to_delta.sent import HOLD, TRAILER, Sent
-from midstream_addons.snapshot_to_delta.state import Agent, Artifact, Stream
+from midstream_addons.snapshot_to_delta.state import Agent, Stream
 from midstream_addons.snapshot_to_delta.step import Way
 from midstream_addons.snapshot_to_delta.text import information, text_of, units
 
@@ -28,11 +29,12 @@ def end(event: Event, ctx: Ctx, sent: Sent) -> None:
         _finish(artifact, [*wholes, *_artifact_wholes(event, artifact_id)], sent)
         ahead.release(artifact, sent, is_last=not artifact.is_sealed)
         _trail(artifact, wholes, sent)
+        if artifact.is_over:
+            continue
+        artifact.is_over = True
         for lane in artifact.lanes.values():
             prior.learn(ctx.conversation, lane)
-        ctx.state.over.add(task)
-        if artifact.text:
-            prior.remember(ctx.conversation, f"{task} {artifact_id}", artifact.text)
+        prior.remember(ctx.conversation, prior.key_of(task, artifact_id), artifact.text)
 
 
 def let_go(ctx: Ctx, sent: Sent) -> None:
@@ -49,11 +51,10 @@ def wake(ctx: Ctx, options: Options) -> Verdict:
     oldest_ns = ctx.now_ns - options.hold_ms * NS_PER_MS
     left_ns: list[int] = []
     for artifact in stream.artifacts.values():
-        held, next_ = artifact.held, artifact.ahead
-        if held is not None and held.since_ns <= oldest_ns:
+        if artifact.held is not None and artifact.held.since_ns <= oldest_ns:
             _settle(artifact, (), sent, is_end=False)
-        if next_ is not None and next_.since_ns <= oldest_ns:
-            _release(artifact, sent)
+        if artifact.ahead is not None and artifact.ahead.since_ns <= oldest_ns:
+            _release(artifact, sent, is_to_trail=True)
         waiting = (artifact.held, artifact.ahead)
         left_ns += [each.since_ns - oldest_ns for each in waiting if each is not None]
     if not left_ns:
@@ -80,10 +81,18 @@ def _settle(artifact: Artifact, wholes: Sequence[bytes], sent: Sent, *, is_end: 
         leaving.settle_held(artifact, step, sent)
 
 
-def _release(artifact: Artifact, sent: Sent) -> None:
-    """Let an update go that waited to learn whether it is the last, as its server marked it."""
-    if artifact.ahead is not None:
-        ahead.release(artifact, sent, is_last=artifact.ahead.update.last)
+def _release(artifact: Artifact, sent: Sent, *, is_to_trail: bool = False) -> None:
+    """Let an update go that waited to learn whether it is the last, as its server marked it.
+
+    Should it have been the last, another one says so in the end.
+    """
+    waited = artifact.ahead
+    if waited is None:
+        return
+    ahead.release(artifact, sent, is_last=waited.update.last)
+    if is_to_trail and artifact.model is None:
+        name = artifact.new_id(waited.update)
+        artifact.model = render.model(waited.frame, waited.update, name)
 
 
 def _trail(artifact: Artifact, wholes: Sequence[bytes], sent: Sent) -> None:

@@ -34,14 +34,14 @@ def judge(lane: Lane, new: bytes, *, can_hold: bool, turns: bool = False) -> Ste
         is_plausible = lane.bits >= 0  # an agent known for new text starts below
     else:
         is_plausible = not turns and (_is_stale(lane, new) or _resembles(lane, new))
-    if is_plausible and can_hold:
+    if is_plausible and (can_hold or lane.can_reset):
         lane.held = new
-        return HOLD
+        return HOLD if can_hold else settle(lane)
     lane.lock(Reading.DELTA)
     return deltas.judge(lane, new, can_hold=can_hold, turns=turns)
 
 
-def resolve(lane: Lane, new: bytes) -> tuple[Step, Step]:
+def resolve(lane: Lane, new: bytes, *, can_hold: bool) -> tuple[Step, Step]:
     """Judge the update that waits by the one after it; return what becomes of each."""
     held, lane.held = lane.held or b"", None
     goes_on = len(new) > len(held) and new.startswith(held)
@@ -60,7 +60,7 @@ def resolve(lane: Lane, new: bytes) -> tuple[Step, Step]:
         lane.lock(Reading.SNAPSHOT, doubt)
         return Step(Way.NOTHING, "correction"), lane.reset(new, "correction")
     lane.lock(Reading.DELTA)
-    return lane.keep(held), deltas.judge(lane, new, can_hold=True)
+    return lane.keep(held), deltas.judge(lane, new, can_hold=can_hold)
 
 
 def settle(lane: Lane, wholes: Sequence[bytes] = ()) -> Step:
@@ -68,13 +68,14 @@ def settle(lane: Lane, wholes: Sequence[bytes] = ()) -> Step:
 
     `wholes` are texts that the server gives as the whole answer: they decide where they fit. Where
     none does, a text that begins like all that was said is taken for a snapshot, and its other
-    reading is kept; anything else leaves, for a repeat is better than a loss.
+    reading is kept, or is unlikely; anything else leaves, for a repeat is better than a loss.
     """
     held, lane.held = lane.held or b"", None
     doubt = lane.current + held
     as_snapshot, as_delta = _readings(lane, held)
     reading = _fitting(wholes, as_snapshot, as_delta)
-    if reading is None and as_snapshot is not None:
+    can_risk = lane.can_reset or lane.bits >= lane.options.lock_bits
+    if reading is None and as_snapshot is not None and can_risk:
         is_longer = len(held) > lane.current_bytes
         if is_longer or lane.current_information() >= FEW_BITS:
             reading = Reading.SNAPSHOT

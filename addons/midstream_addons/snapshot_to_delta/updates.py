@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 
 from midstream.core.addon import KEEP, Context, Skipped, Verdict
 from midstream.core.frames import Frame
-from midstream.dialects import a2a_write
 from midstream.dialects.a2a import ArtifactUpdate, Asked
-from midstream_addons.snapshot_to_delta import ahead, leaving, prior, reader, render
+from midstream_addons.snapshot_to_delta import ahead, clean, closed, leaving, prior, reader, render
+from midstream_addons.snapshot_to_delta.artifact import Artifact, Waiting
 from midstream_addons.snapshot_to_delta.lane import Lane
 from midstream_addons.snapshot_to_delta.options import Options
 from midstream_addons.snapshot_to_delta.sent import Sent, asks
-from midstream_addons.snapshot_to_delta.state import Agent, Artifact, Stream, Waiting
+from midstream_addons.snapshot_to_delta.state import Agent, Stream
 from midstream_addons.snapshot_to_delta.step import Reading, Step, Way
 from midstream_addons.snapshot_to_delta.text import units
 
@@ -24,10 +24,16 @@ def judge(frame: Frame, update: ArtifactUpdate, ctx: Ctx, options: Options) -> V
     if artifact is None:
         return Verdict.skip("artifact_bound")
     if artifact.is_closed:
-        return _closed(frame, update, artifact)
+        return closed.judge(frame, update, artifact)
+    if clean.passes(update, artifact, ctx.state, options):
+        return KEEP
     groups = render.lanes_of(update)
     is_first, artifact.is_open = not artifact.is_open, True
-    sent = Sent(options, ctx.now_ns)
+    artifact.is_over = False
+    creates = is_first and _is_new(update, ctx)
+    if is_first and update.append and not creates:
+        artifact.not_plain()  # its client may have more of it than is known here
+    sent = Sent(options, ctx.now_ns, frame)
     texts = [units(part.text) for part in update.parts if part.text is not None]
     has_data = any(part.text is None for part in update.parts)
     replaces = not (update.append or is_first or options.append_false == "ignore")
@@ -36,7 +42,6 @@ def judge(frame: Frame, update: ArtifactUpdate, ctx: Ctx, options: Options) -> V
         _begin_again(artifact, sent)
     if has_data or len({*groups, *artifact.lanes}) > 1:
         artifact.not_plain()
-    creates = is_first and ctx.state.asked is not Asked.SUBSCRIBE
     waited, steps = _judge_lanes(update, groups, artifact, is_first=is_first, ctx=ctx, sent=sent)
     if waited is not None:
         leaving.settle_held(artifact, waited, sent)
@@ -44,6 +49,13 @@ def judge(frame: Frame, update: ArtifactUpdate, ctx: Ctx, options: Options) -> V
         return _hold(frame, update, artifact, next(iter(groups)), sent, ctx)
     leaving.add(frame, update, artifact, steps, sent, creates=creates)
     return _bounded(frame, artifact, sent, ctx)
+
+
+def _is_new(update: ArtifactUpdate, ctx: Ctx) -> bool:
+    """Tell whether a client has nothing of an artifact yet, as far as one can know."""
+    stream = ctx.state
+    is_known = prior.knows(ctx.conversation, update)
+    return not (is_known or stream.has_forgotten or stream.asked is Asked.SUBSCRIBE)
 
 
 def _judge_lanes(
@@ -130,16 +142,6 @@ def _hold(
     return sent.verdict(hold=True, asks=asks(ctx.state, sent.options))
 
 
-def _closed(frame: Frame, update: ArtifactUpdate, artifact: Artifact) -> Verdict:
-    """Let an update of an artifact pass of which nothing is remembered.
-
-    Where each is known to hold the whole text, it replaces the one before it.
-    """
-    if artifact.replaces and update.append:
-        return Verdict.replace("snapshot", a2a_write.changed(frame, update, append=False))
-    return KEEP
-
-
 def _bounded(frame: Frame, artifact: Artifact, sent: Sent, ctx: Ctx) -> Verdict:
     """Send, and forget an artifact that has grown too large."""
     stream, options = ctx.state, sent.options
@@ -150,10 +152,8 @@ def _bounded(frame: Frame, artifact: Artifact, sent: Sent, ctx: Ctx) -> Verdict:
         or stream.size_bytes > options.max_text_bytes
     )
     if is_over:
-        stream.size_bytes -= artifact.counted_bytes
-        artifact.counted_bytes = 0
         ahead.release(artifact, sent)
-        artifact.close()
+        stream.close(artifact)
         sent.notes.append(Skipped("text_bound"))
     is_ahead = artifact.ahead is not None and artifact.ahead.frame is frame
     return sent.verdict(hold=is_ahead, asks=asks(stream, options) if is_ahead else ())

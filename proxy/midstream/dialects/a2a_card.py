@@ -20,7 +20,8 @@ from midstream.dialects.a2a_codec import JSON
 
 _LISTS: Final = {"additionalInterfaces": "transport", "supportedInterfaces": "protocolBinding"}
 _LOOPBACK: Final = frozenset(("localhost", "127.0.0.1", "::1", "0.0.0.0", "::"))  # noqa: S104
-_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+_PORTS: Final = {"http": 80, "https": 443}
+_CARRIERS: Final = {"ws": "http", "wss": "https"}
 _ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
 
 
@@ -99,7 +100,7 @@ def with_urls(payload: bytes, urls: Mapping[Path, str], dropped: Collection[Path
 def leads_to(url: str, upstream: str) -> bool:
     """Tell whether a url leads to the scheme, host and port of the upstream.
 
-    All names of this machine's own loopback are one host.
+    All names of this machine's own loopback are one host, and a WebSocket comes by HTTP.
     """
     here, there = _place(url), _place(upstream)
     return here is not None and here == there
@@ -114,12 +115,18 @@ def _place(url: str) -> tuple[str, str, int | None] | None:
     if not scheme or not host:
         return None
     host = "localhost" if host in _LOOPBACK else host
+    scheme = _CARRIERS.get(scheme, scheme)
     return scheme, host, port or _PORTS.get(scheme)
 
 
 def through(url: str, origin: str) -> str:
-    """Return the url with scheme, host and port of the origin; the rest as it came."""
+    """Return the url with scheme, host and port of the origin; the rest as it came.
+
+    A WebSocket stays one.
+    """
     found, mine = _ORIGIN.match(url), _ORIGIN.match(origin)
     if found is None or mine is None:
         return url
-    return mine[0] + url[found.end() :]
+    is_socket = found[0].partition(":")[0].lower() in _CARRIERS
+    place = mine[0].replace("http", "ws", 1) if is_socket else mine[0]
+    return place + url[found.end() :]

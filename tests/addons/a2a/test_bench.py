@@ -11,7 +11,7 @@ import pytest
 from tests.addons.a2a import forms, lanes, texts
 from tests.addons.a2a.client import Client
 from tests.addons.a2a.events import Status, Task, Update, notation, parts, whole
-from tests.addons.a2a.judge import holds, irreducible, judged
+from tests.addons.a2a.judge import holds, irreducible, joined_chain, judged
 from tests.addons.a2a.rig import Rig, run
 from tests.addons.a2a.streams import finished, make, short
 
@@ -109,6 +109,19 @@ def test_only_the_other_reading_of_the_same_frames_is_excused():
     assert why("deltas_then_full", ["a", "b"], "abab") == "short_repeat"
     assert why("deltas", ["a", "b", "ab"], "ab") == ""
     assert why("deltas", ["The order ", "The order is", " ready"], "The order is ready") == ""
+
+
+def test_only_weak_chains_that_a_message_joins_are_excused_for_it():
+    def why(kind: str, pieces: list[str], found: str) -> str:
+        return joined_chain(lanes.lane(kind, pieces, Random(1)), found)
+
+    assert why("snapshots", ["|--", "-|", "-"], "|--|---||---|-") == "joined_chain"
+    assert why("snapshots", ["|--", "-|", "-"], "|--") == ""
+    assert why("deltas", ["|--", "-|", "-"], "|---|-") == ""
+    assert (
+        why("snapshots", ["The order ", "is", " ready"], "The order The order isThe order is ready")
+        == ""
+    )
 
 
 def test_a_stream_prints_on_one_line():

@@ -1,7 +1,7 @@
 """Thousands of generated streams: what the client has is the true text, once.
 
 `MIDSTREAM_STREAMS=20000 uv run pytest tests/addons/a2a/test_generated.py` runs 20,000 of them;
-without it 3,000, always the same. Two thirds are judged as they are, the rest with a server that is
+without it 2,000, always the same. Two thirds are judged as they are, the rest with a server that is
 known, or said, to be of one kind.
 """
 
@@ -16,7 +16,7 @@ from tests.addons.a2a.streams import Stream, make
 
 from midstream.core.frames import Frame
 
-STREAMS = int(os.environ.get("MIDSTREAM_STREAMS", "3000"))
+STREAMS = int(os.environ.get("MIDSTREAM_STREAMS", "2000"))
 MAX_SHOWN = 8
 CLEAN_KINDS = {"deltas", "hinted_deltas", "whole_once"}
 CLEAN_ENDINGS = {"none", "different", "asks", "fails"}

@@ -158,3 +158,17 @@ def test_an_addon_alone_does_its_own_part():
         run(rig, made)
         assert rig.errors == 0
     assert through(Rig(BOTH[:1]), made).texts == {"a1": ANSWER}
+
+
+def test_what_a_final_message_says_beyond_does_not_go_to_another_artifact():
+    """Another one spoke last, and what it said was taken back."""
+    more = " And more."
+    sent = [
+        *deltas(PIECES),
+        Update("b1", parts("An aside.")),
+        Update("b1", parts("")),
+        Status("completed", parts(ANSWER + more), final=True),
+    ]
+    client = through(Rig(BOTH[1:]), wires(sent))
+    assert client.texts == {"a1": ANSWER, "b1": ""}
+    assert client.final == ANSWER + more
