@@ -14,9 +14,10 @@ from typing import ClassVar
 
 from midstream.core.addon import KEEP, Addon, Context, Verdict
 from midstream.core.errors import EditError
+from midstream.core.exchange import ResponseHead
 from midstream.core.frames import Frame, Kind, Side
 from midstream.dialects import a2a
-from midstream.dialects.a2a import ArtifactUpdate, StatusUpdate, Task
+from midstream.dialects.a2a import ArtifactUpdate, Asked, StatusUpdate, Task
 from midstream_addons.final_message_once import message, task
 from midstream_addons.final_message_once.options import Options as _Options
 from midstream_addons.final_message_once.state import Tasks
@@ -31,8 +32,8 @@ class FinalMessageOnce(Addon[Tasks, None]):
     dialects: ClassVar = ("a2a",)
     rules: ClassVar = ("final_message", "final_task")
     reasons: ClassVar = (
-        "no_text", "data", "nothing_streamed", "differs", "artifact_bound", "malformed",
-        "not_editable",
+        "client_keeps_last", "no_text", "data", "nothing_streamed", "differs", "artifact_bound",
+        "malformed", "not_editable",
     )  # fmt: skip
     Options: ClassVar = _Options
 
@@ -45,14 +46,26 @@ class FinalMessageOnce(Addon[Tasks, None]):
     def new_conversation(self) -> None:
         return None
 
+    def on_open(self, ctx: Ctx) -> Verdict:
+        ctx.state.asked = a2a.asked_by_path(ctx.exchange.head)
+        return KEEP
+
+    def wants(self, response: ResponseHead, ctx: Ctx) -> bool:
+        return response.is_event_stream or ctx.state.asked in (Asked.SEND, Asked.GET)
+
     def on_frame(self, frame: Frame, ctx: Ctx) -> Verdict:
-        if frame.sender is Side.CLIENT or frame.kind is Kind.BODY:
+        tasks, head = ctx.state, ctx.exchange.head
+        if frame.sender is Side.CLIENT:
+            tasks.asked = a2a.read_request(frame, head) or tasks.asked
+            tasks.keeps_last = tasks.keeps_last or a2a.keeps_only_last(frame, head)
             return KEEP
         event = a2a.read(frame)
         if event is None:
             return KEEP
         try:
-            return self._judge(frame, event, ctx.state)
+            if frame.kind is Kind.BODY:
+                return message.judge_whole(frame, event, self.options)
+            return self._judge(frame, event, tasks)
         except EditError:
             return Verdict.skip("not_editable")
 
@@ -68,6 +81,8 @@ class FinalMessageOnce(Addon[Tasks, None]):
         if isinstance(event, ArtifactUpdate):
             told.update(frame, event, options.max_artifacts)
         elif isinstance(event, StatusUpdate) and event.state == "completed":
+            if tasks.keeps_last and not told.is_whole_at_end:
+                return Verdict.skip("client_keeps_last")
             return message.judge(frame, event, told, options)
         elif isinstance(event, Task):
             if a2a.ends_turn(event):

@@ -3,7 +3,7 @@
 from midstream.core.addon import KEEP, Verdict
 from midstream.core.frames import Frame
 from midstream.dialects import a2a_write
-from midstream.dialects.a2a import Message, StatusUpdate
+from midstream.dialects.a2a import Event, Message, StatusUpdate, Task, Unreadable
 from midstream_addons.final_message_once.options import Options
 from midstream_addons.final_message_once.said import beyond, repeats
 from midstream_addons.final_message_once.state import Told
@@ -30,6 +30,20 @@ def judge(frame: Frame, status: StatusUpdate, told: Told, options: Options) -> V
     is_text = all(part.text is not None for part in message.parts)
     more = _extended(frame, status, texts[0], told) if is_text else None
     return more or Verdict.skip("differs")
+
+
+def judge_whole(frame: Frame, event: Event | Unreadable, options: Options) -> Verdict:
+    """Judge a task that is the whole answer: its message may repeat its own artifacts."""
+    if not isinstance(event, Task) or event.state != "completed" or event.message is None:
+        return KEEP
+    told = Told()
+    told.begin(event, options.max_artifacts)
+    texts, answers = texts_of(event.message), told.answers()
+    if options.final_message != "dedupe" or told.is_unsure or not told.has_data_of(event.message):
+        return KEEP
+    if any(repeats(text, answer) for text in texts for answer in answers):
+        return Verdict.replace("final_message", a2a_write.without_message(frame, event))
+    return KEEP
 
 
 def texts_of(message: Message) -> list[str]:

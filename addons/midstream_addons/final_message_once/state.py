@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 
 from midstream.core.frames import Frame
-from midstream.dialects.a2a import ArtifactUpdate, Message, Part, Task, essence
+from midstream.dialects.a2a import ArtifactUpdate, Asked, Message, Part, Task, essence
 from midstream_addons.final_message_once.said import Said
 
 THINKING = ("thinking", "thought")
@@ -17,12 +17,13 @@ class Told:
     the task's turn has ended, `is_unsure` that something was not remembered or not understood.
     """
 
-    __slots__ = ("_began", "data", "is_over", "is_unsure", "last", "sealed", "texts")
+    __slots__ = ("_began", "data", "is_over", "is_unsure", "last", "sealed", "texts", "whole")
 
     def __init__(self) -> None:
         self.texts: dict[tuple[str, str], Said] = {}
         self.data: set[bytes] = set()
         self.sealed: set[str] = set()
+        self.whole: set[str] = set()
         self.last: tuple[Frame, ArtifactUpdate] | None = None
         self._began = 0
         self.is_over = False
@@ -33,6 +34,10 @@ class Told:
         self._tell(update.artifact_id, update.parts, update.append, max_texts)
         if update.last:
             self.sealed.add(update.artifact_id)
+        if update.last and not update.append:
+            self.whole.add(update.artifact_id)
+        else:
+            self.whole.discard(update.artifact_id)
         if any(part.text for part in update.parts):
             self.last = (frame, update)
 
@@ -51,6 +56,11 @@ class Told:
         spoken = [said for block, said in mine if block not in THINKING]
         by_first_word = sorted([said for _, said in mine], key=lambda said: said.began)
         return [[said for _, said in mine], by_first_word, spoken, *([said] for _, said in mine)]
+
+    @property
+    def is_whole_at_end(self) -> bool:
+        """Tell whether each artifact ended with an update that holds all of it."""
+        return all(name in self.whole for (name, _), said in self.texts.items() if said.length)
 
     def has_data_of(self, message: Message) -> bool:
         """Tell whether all parts of a message that are not text were streamed, too."""
@@ -80,11 +90,16 @@ class Told:
 
 
 class Tasks:
-    """The tasks of one exchange. Those that are over make room for new ones."""
+    """The tasks of one exchange. Those that are over make room for new ones.
 
-    __slots__ = ("_tasks", "is_unsure")
+    `keeps_last`: the client keeps of an artifact only what comes with `lastChunk`.
+    """
+
+    __slots__ = ("_tasks", "asked", "is_unsure", "keeps_last")
 
     def __init__(self) -> None:
+        self.asked: Asked | None = None
+        self.keeps_last = False
         self._tasks: dict[str, Told] = {}
         self.is_unsure = False
 

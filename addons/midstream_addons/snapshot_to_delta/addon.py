@@ -65,7 +65,9 @@ class SnapshotToDelta(Addon[Stream, Agent]):
 
     def on_frame(self, frame: Frame, ctx: Ctx) -> Verdict:
         if frame.sender is Side.CLIENT:
-            ctx.state.asked = a2a.read_request(frame, ctx.exchange.head) or ctx.state.asked
+            stream, head = ctx.state, ctx.exchange.head
+            stream.asked = a2a.read_request(frame, head) or stream.asked
+            stream.keeps_last = stream.keeps_last or a2a.keeps_only_last(frame, head)
             return KEEP
         if ctx.state.asked is Asked.CARD and frame.kind is Kind.BODY:
             return cards.judge(frame, ctx, self.options)

@@ -35,12 +35,15 @@ class Artifact:
     `model` is there once it is mended; `ahead` waits only for its `lastChunk` to be known. Where it
     holds more than the text of one lane it cannot be replaced as a whole: `is_plain` tells. Once
     closed, its updates pass; `said` digests what its snapshots have come to, and those that go on
-    from it leave as replacements. `received` digests all that its server has sent, repeats and all.
+    from it leave as replacements. `ends_whole` tells that its client keeps only what comes with
+    `lastChunk`, so that this has to hold the whole text. `received` digests all that its server has
+    sent, repeats and all.
     """
 
     __slots__ = (
-        "ahead", "counted_bytes", "data", "held", "is_closed", "is_open", "is_over", "is_plain",
-        "is_sealed", "lanes", "message_id", "model", "received", "renamed", "said", "segment",
+        "ahead", "counted_bytes", "data", "ends_whole", "held", "is_closed", "is_open", "is_over",
+        "is_plain", "is_sealed", "lanes", "message_id", "model", "received", "renamed", "said",
+        "segment",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -51,6 +54,7 @@ class Artifact:
         self.model: Model | None = None
         self.message_id = ""
         self.segment = ""
+        self.ends_whole = False
         self.is_open = False
         self.is_over = False
         self.is_plain = True
@@ -73,6 +77,10 @@ class Artifact:
         self.is_closed = True
         self.lanes.clear()
         self.data.clear()
+
+    @property
+    def has_snapshots(self) -> bool:
+        return any(lane.reading is Reading.SNAPSHOT for lane in self.lanes.values())
 
     @property
     def is_quiet(self) -> bool:

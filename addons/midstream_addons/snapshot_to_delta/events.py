@@ -12,7 +12,7 @@ from midstream.dialects.a2a import (
     Task,
     Unreadable,
 )
-from midstream_addons.snapshot_to_delta import status, tasks, turn, updates
+from midstream_addons.snapshot_to_delta import prior, status, tasks, turn, updates
 from midstream_addons.snapshot_to_delta.options import Options
 from midstream_addons.snapshot_to_delta.sent import Sent
 from midstream_addons.snapshot_to_delta.state import Agent, Stream
@@ -36,7 +36,9 @@ def _judge(frame: Frame, event: Event, ctx: Ctx, options: Options) -> Verdict:
             verdict = status.judge_artifact(frame, event, ctx, options)
             if verdict is not KEEP:
                 return verdict
-        return updates.judge(frame, event, ctx, options)
+        verdict = updates.judge(frame, event, ctx, options)
+        prior.note(ctx.conversation, ctx.state, event)
+        return verdict
     if isinstance(event, Task) and frame.kind is Kind.BODY:
         return tasks.judge(frame, event, ctx, options)
     if a2a.ends_turn(event) or isinstance(event, Failure):

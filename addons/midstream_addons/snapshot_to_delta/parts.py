@@ -3,6 +3,7 @@
 A server that keeps every update as a part keeps the repeats, too.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -34,13 +35,23 @@ def are_reducible(parts: Sequence[Part]) -> bool:
     )
 
 
-def reductions(parts: Sequence[Part], options: Options) -> Iterator[Reduced]:
-    """Return what the parts may come to: as they are to be judged, and the last one alone."""
+def reductions(
+    parts: Sequence[Part], options: Options, *, are_snapshots: bool = False
+) -> Iterator[Reduced]:
+    """Return what the parts may come to: as they are to be judged, and the last one alone.
+
+    `are_snapshots` tells that the server was seen to send the artifact so.
+    """
     judged = _judged(parts, options)
     if judged.texts or judged.removed:
         yield judged
     last = parts[-1].text or ""
-    yield Reduced({}, set(range(len(parts) - 1)), text=units(last))
+    is_chain = all(
+        (later.text or "").startswith(earlier.text or "")
+        for earlier, later in itertools.pairwise(parts)
+    )
+    removed = set(range(len(parts) - 1))
+    yield Reduced({}, removed, is_firm=are_snapshots and is_chain, text=units(last))
 
 
 def _judged(parts: Sequence[Part], options: Options) -> Reduced:

@@ -8,8 +8,9 @@ a card with another name or version.
 from typing import Final
 
 from midstream.dialects.a2a import ArtifactUpdate
+from midstream_addons.snapshot_to_delta.artifact import Artifact
 from midstream_addons.snapshot_to_delta.lane import Lane
-from midstream_addons.snapshot_to_delta.state import MAX_DIGESTS, Agent
+from midstream_addons.snapshot_to_delta.state import MAX_DIGESTS, Agent, Stream
 from midstream_addons.snapshot_to_delta.step import Reading
 from midstream_addons.snapshot_to_delta.text import digest
 
@@ -60,9 +61,21 @@ def knows(agent: Agent, update: ArtifactUpdate) -> bool:
     return bool(update.task_id) and key_of(update.task_id, update.artifact_id) in agent.digests
 
 
-def remember(agent: Agent, key: str, text: bytes) -> None:
-    """Keep what an artifact came to; without a text only that there was one."""
-    agent.digests[key] = digest(text) if text else b""
+def note(agent: Agent, stream: Stream, update: ArtifactUpdate) -> None:
+    """Keep at once that an artifact comes as snapshots: its client may ask for the rest elsewhere."""
+    artifact = stream.artifacts.get((update.task_id, update.artifact_id))
+    if artifact is None or not artifact.has_snapshots or not update.task_id:
+        return
+    key = key_of(update.task_id, update.artifact_id)
+    if key not in agent.snapshots:
+        remember(agent, key, artifact)
+
+
+def remember(agent: Agent, key: str, artifact: Artifact) -> None:
+    """Keep what an artifact has come to; without a known text only that there was one."""
+    agent.digests[key] = digest(artifact.text) if artifact.text else b""
     agent.digests.move_to_end(key)
+    if artifact.has_snapshots:
+        agent.snapshots.add(key)
     while len(agent.digests) > MAX_DIGESTS:
-        agent.digests.popitem(last=False)
+        agent.snapshots.discard(agent.digests.popitem(last=False)[0])

@@ -20,15 +20,19 @@ class Stream:
 
     Those of turns that are over are remembered while there is room; `has_forgotten` tells that some
     are not, so that an update that is the first one known of its artifact need not be the first.
+    `keeps_last`: the client keeps of an artifact only what comes with `lastChunk`.
     """
 
-    __slots__ = ("artifacts", "asked", "has_forgotten", "is_waiting", "size_bytes", "statuses")
+    __slots__ = (
+        "artifacts", "asked", "has_forgotten", "is_waiting", "keeps_last", "size_bytes", "statuses",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.artifacts: dict[tuple[str, str], Artifact] = {}
         self.statuses: dict[str, StatusText] = {}
         self.asked: Asked | None = None
         self.has_forgotten = False
+        self.keeps_last = False
         self.is_waiting = False
         self.size_bytes = 0
 
@@ -66,13 +70,15 @@ class Agent(msgspec.Struct):
     """What is known of an agent: how its last answers were to be read, and what they came to.
 
     `streak` answers in a row were read as `reading`. `digests` are of the text of artifacts, by
-    task and id, so that a task that is read later can be checked against what was streamed.
+    task and id, so that a task that is read later can be checked against what was streamed;
+    `snapshots` names those of them that came as snapshots.
     """
 
     card: str = ""
     reading: str = ""
     streak: int = 0
     digests: OrderedDict[str, bytes] = msgspec.field(default_factory=OrderedDict)
+    snapshots: set[str] = msgspec.field(default_factory=set)
 
     @property
     def size_bytes(self) -> int:

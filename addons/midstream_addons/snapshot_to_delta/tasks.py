@@ -92,11 +92,14 @@ def _edit(task: Task, artifact: Artifact, ctx: Ctx, options: Options) -> Artifac
         found = _as_streamed(whole, parts, [known])
         if found is not None or whole == known.text:
             return found
-    digest = ctx.conversation.digests.get(prior.key_of(task.task_id, artifact.artifact_id))
+    key = prior.key_of(task.task_id, artifact.artifact_id)
+    digest = ctx.conversation.digests.get(key)
     if not are_reducible(parts) or digest == digest_of(whole):
         return None
-    for reduced in reductions(parts, options):
-        if reduced.is_firm or digest == digest_of(reduced.text):
+    told = _whole(task.message.parts) if task.message and task.state == "completed" else b""
+    for reduced in reductions(parts, options, are_snapshots=key in ctx.conversation.snapshots):
+        is_told = bool(told) and are_alike(reduced.text, told) and not are_alike(whole, told)
+        if reduced.is_firm or is_told or digest == digest_of(reduced.text):
             return ArtifactEdit(reduced.texts, reduced.removed)
     return None
 

@@ -34,14 +34,16 @@ def end(event: Event, ctx: Ctx, sent: Sent) -> None:
         artifact.is_over = True
         for lane in artifact.lanes.values():
             prior.learn(ctx.conversation, lane)
-        prior.remember(ctx.conversation, prior.key_of(task, artifact_id), artifact.text)
+        prior.remember(ctx.conversation, prior.key_of(task, artifact_id), artifact)
 
 
 def let_go(ctx: Ctx, sent: Sent) -> None:
     """Send whatever waits, since nothing more will come."""
-    for artifact in ctx.state.artifacts.values():
+    for (task, artifact_id), artifact in ctx.state.artifacts.items():
         _finish(artifact, (), sent)
         _release(artifact, sent)
+        if not artifact.is_over and task:  # it may go on in another stream
+            prior.remember(ctx.conversation, prior.key_of(task, artifact_id), artifact)
 
 
 def wake(ctx: Ctx, options: Options) -> Verdict:
@@ -102,7 +104,8 @@ def _trail(artifact: Artifact, wholes: Sequence[bytes], sent: Sent) -> None:
     if sent.options.last_chunk == "pass" or _is_to_go_on(artifact, wholes):
         return
     artifact.is_sealed = True
-    sent.add(render.made(artifact.model, "", append=True, last=True), TRAILER)
+    text = text_of(artifact.text) if artifact.ends_whole else ""
+    sent.add(render.made(artifact.model, text, append=not text, last=True), TRAILER)
 
 
 def _is_to_go_on(artifact: Artifact, wholes: Sequence[bytes]) -> bool:

@@ -23,6 +23,7 @@ def judge(frame: Frame, update: ArtifactUpdate, ctx: Ctx, options: Options) -> V
     artifact = _artifact(update, ctx.state, options)
     if artifact is None:
         return Verdict.skip("artifact_bound")
+    artifact.ends_whole = ctx.state.keeps_last
     if artifact.is_closed:
         return closed.judge(frame, update, artifact)
     if clean.passes(update, artifact, ctx.state, options):

@@ -238,8 +238,8 @@ MUTANTS = [
     delta(
         "a_task_is_compacted_without_proof",
         "tasks",
-        "if reduced.is_firm or digest ==",
-        "if True or digest ==",
+        "if reduced.is_firm or is_told or digest ==",
+        "if True or is_told or digest ==",
     ),
     delta(
         "a_read_task_is_not_compacted",
