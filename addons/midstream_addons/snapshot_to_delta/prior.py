@@ -62,7 +62,7 @@ def knows(agent: Agent, update: ArtifactUpdate) -> bool:
 
 
 def note(agent: Agent, stream: Stream, update: ArtifactUpdate) -> None:
-    """Keep at once that an artifact comes as snapshots: its client may ask for the rest elsewhere."""
+    """Keep at once that an artifact comes as snapshots: the rest may be asked for elsewhere."""
     artifact = stream.artifacts.get((update.task_id, update.artifact_id))
     if artifact is None or not artifact.has_snapshots or not update.task_id:
         return

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests.addons.a2a.client import Client
-from tests.addons.a2a.events import Said, Status, Task, Update, parts
+from tests.addons.a2a.events import Event, Status, Task, Update, parts
 from tests.addons.a2a.forms import RPC03, Form
 from tests.addons.a2a.rig import CLIENT, JSON, SERVER, Rig, run
 from tests.addons.a2a.say import ANSWER, DONE, PIECES, deltas, updates, wires
@@ -18,7 +18,7 @@ MARKED = {"kind": "text", "text": "hello", "metadata": {"is_user_input": True}}
 FINAL = Status("completed", parts(ANSWER), "m1", True)
 
 
-def adk(events: list[Said], *, is_adk: bool = True) -> list[bytes]:
+def adk(events: list[Event], *, is_adk: bool = True) -> list[bytes]:
     """Play a stream to a client of ADK, or to one that only does not say that it is none."""
     rig = Rig()
     message = {"kind": "message", "messageId": "u", "role": "user", "parts": [MARKED] * is_adk}
@@ -85,9 +85,9 @@ def test_a_client_may_ask_for_the_rest_before_its_first_stream_is_seen_to_be_los
 @pytest.mark.parametrize("stored", [[ANSWER], ["Hi", ANSWER], list(PIECES)])
 def test_a_whole_answer_says_itself_once(stored):
     task = RPC03.fields(Task("completed", (("a1", parts(*stored)),)))
-    task["status"]["message"] = {
-        "kind": "message", "messageId": "m", "role": "agent", "parts": [{"kind": "text", "text": ANSWER}],
-    }  # fmt: skip
+    said = {"kind": "text", "text": ANSWER}
+    message = {"kind": "message", "messageId": "m", "role": "agent", "parts": [said]}
+    task["status"]["message"] = message
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": task}).encode()
     left = json.loads(Rig().fetches("message/send", body))["result"]
     assert "".join(part["text"] for part in left["artifacts"][0]["parts"]) == ANSWER
