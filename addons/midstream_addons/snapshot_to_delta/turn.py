@@ -28,7 +28,7 @@ def end(event: Event, ctx: Ctx, sent: Sent) -> None:
             continue
         _finish(artifact, [*wholes, *_artifact_wholes(event, artifact_id)], sent)
         ahead.release(artifact, sent, is_last=not artifact.is_sealed)
-        _trail(artifact, wholes, sent)
+        _trail(artifact, wholes, sent, is_told=isinstance(event, Task))
         if artifact.is_over:
             continue
         artifact.is_over = True
@@ -97,14 +97,17 @@ def _release(artifact: Artifact, sent: Sent, *, is_to_trail: bool = False) -> No
         artifact.model = render.model(waited.frame, waited.update, name)
 
 
-def _trail(artifact: Artifact, wholes: Sequence[bytes], sent: Sent) -> None:
-    """Say that a mended artifact is complete, unless the server has said so, or goes on."""
+def _trail(artifact: Artifact, wholes: Sequence[bytes], sent: Sent, *, is_told: bool) -> None:
+    """Say that a mended artifact is complete, unless the server has said so, or goes on.
+
+    `is_told`: a task with all of it comes next.
+    """
     if artifact.model is None or artifact.is_sealed or artifact.is_closed:
         return
     if sent.options.last_chunk == "pass" or _is_to_go_on(artifact, wholes):
         return
     artifact.is_sealed = True
-    text = text_of(artifact.text) if artifact.ends_whole else ""
+    text = text_of(artifact.text) if artifact.ends_whole and not is_told else ""
     sent.add(render.made(artifact.model, text, append=not text, last=True), TRAILER)
 
 
