@@ -3,7 +3,8 @@
     uv run python -m tests.bench.bench_history
 
 Each request has its texts behind the calls of its turn, so that the whole way is measured; the
-plain parse of its JSON stands beside it. It is no test: a shared machine decides the numbers.
+plain parse of its JSON stands beside it, and so do the checksums by which the prefix of the next
+request is compared. It is no test: a shared machine decides the numbers.
 """
 
 import tracemalloc
@@ -18,6 +19,7 @@ from midstream.core.frames import Frame, Kind, Side
 from midstream.dialects.provider_history import Digests, Learned, Output
 from midstream.dialects.provider_history import Kind as ItemKind
 from midstream_addons.history_order.ledger import Begun, Ledger
+from midstream_addons.history_order.prefix import sums_of
 
 type Fields = dict[str, Any]
 
@@ -88,7 +90,7 @@ def conversation(count: int, *, is_inverted: bool) -> tuple[Observed, bytes]:
 
 
 def bench_requests() -> None:
-    print(f"{'a request with':<34}{'size':>10}{'judged':>12}{'JSON parse':>12}")
+    print(f"{'a request with':<34}{'size':>10}{'judged':>12}{'prefix':>12}{'JSON parse':>12}")
     for count in (50, 200, 1000):
         for is_inverted in (False, True):
             ledger, body = conversation(count, is_inverted=is_inverted)
@@ -96,9 +98,15 @@ def bench_requests() -> None:
             assert (outcome.body is not None) is is_inverted
             assert not outcome.inverted_out
             judged = best_ms(lambda body=body, ledger=ledger: ledger.judge(body))  # type: ignore[misc]  # bound per round
+            prefix = best_ms(lambda body=body, ledger=ledger: sums(ledger, body))  # type: ignore[misc]  # the same
             parsed = best_ms(lambda body=body: msgspec.json.decode(body))  # type: ignore[misc]  # the same
             what = f"{count} responses, {'inverted' if is_inverted else 'in order'}"
-            print(f"{what:<34}{len(body) / 1024:>6.0f} KiB{judged:>9.2f} ms{parsed:>9.2f} ms")
+            times = f"{judged:>9.2f} ms{prefix:>9.2f} ms{parsed:>9.2f} ms"
+            print(f"{what:<34}{len(body) / 1024:>6.0f} KiB{times}")
+
+
+def sums(ledger: Observed, body: bytes) -> bytes:
+    return sums_of(ledger.provider.elements(body), ledger.digests)
 
 
 def bench_learning() -> None:

@@ -18,6 +18,7 @@ from midstream.core.addon import (
     Fetch,
     Mode,
     Pace,
+    Prefixed,
     Reconnected,
     Skipped,
     Verdict,
@@ -191,6 +192,8 @@ BAD_VERDICTS = {
     "an unknown result": Verdict.keep(notes=(Reconnected("perhaps"),)),
     "an unknown state": Verdict.keep(notes=(Compared("upside_down", 1),)),
     "pairs below zero": Verdict.keep(notes=(Compared("comparable", -1),)),
+    "more kept than was sent": Verdict.keep(notes=(Prefixed(2, 1),)),
+    "less than nothing kept": Verdict.keep(notes=(Prefixed(-1, 1),)),
     "an unknown note": Verdict.keep(notes=("a note",)),  # type: ignore[arg-type]  # the point
     "an unknown ask": Verdict.keep(asks=("an ask",)),  # type: ignore[arg-type]  # the point
     "a frame that is not held": Verdict((), "cut", settles=(ws("a"),)),
@@ -637,6 +640,7 @@ def test_repairs_notes_and_removed_bytes_are_counted():
         Reconnected("passed"),
         Compared("comparable", 3),
         Compared("inverted_in", 1),
+        Prefixed(3, 4),
     )
     verdict = Verdict((ws("ab"), ws("ack", CLIENT)), "cut", repairs=2, notes=notes)
     chain = chain_of(FakeAddon(frame=verdict), counts=counts)
@@ -647,6 +651,8 @@ def test_repairs_notes_and_removed_bytes_are_counted():
     assert counts.get(metrics.RECONNECTS, ("chat", "passed")) == 1
     assert counts.get(metrics.HISTORY_PAIRS, ("chat", "comparable")) == 3
     assert counts.get(metrics.HISTORY_PAIRS, ("chat", "inverted_in")) == 1
+    assert counts.get(metrics.HISTORY_PREFIX, ("chat", "kept")) == 3
+    assert counts.get(metrics.HISTORY_PREFIX, ("chat", "sent")) == 4
     assert chain.rules == [("fake", "cut")]
     assert chain.skips == [("fake", "unsure")]
 
@@ -825,7 +831,7 @@ def test_of_a_response_only_those_are_shown_it_whose_dialect_reads_it():
     chain.run(ws("from the server"), 0)
     chain.run(ws("from the client", CLIENT), 0)
     assert len(reader.called("frame")) == 2
-    assert [frame.wire for frame in other.called("frame")] == [b"from the client"]
+    assert other.called("frame") == [ws("from the client", CLIENT)]
 
 
 @pytest.mark.parametrize("answer", [False, ValueError("no")])

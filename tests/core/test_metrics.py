@@ -18,6 +18,7 @@ CONTRACT = {
     "midstream_repair_errors_total": ("addon",),
     "midstream_reconnects_total": ("route", "result"),
     "midstream_history_pairs_total": ("route", "state"),
+    "midstream_history_prefix_items_total": ("route", "state"),
     "midstream_added_latency_seconds": ("side",),
     "midstream_time_to_first_event_seconds": ("route", "transport"),
     "midstream_stream_duration_seconds": ("route", "transport"),

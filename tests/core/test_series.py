@@ -12,7 +12,7 @@ from tests.support import (
 )
 
 from midstream.core import metrics
-from midstream.core.addon import Compared, Mode, Reconnected, Verdict
+from midstream.core.addon import Compared, Mode, Prefixed, Reconnected, Verdict
 from midstream.core.engine import Engine, Route
 from midstream.core.exchange import ResponseHead
 from midstream.core.frames import Kind, Side
@@ -95,7 +95,7 @@ def test_eight_routes_with_five_large_addons_stay_under_1500_series(mode):
 
 
 def test_no_traffic_makes_a_series_that_was_not_there_at_the_start():
-    notes = (Reconnected("rebuilt"), Compared("comparable", 1))
+    notes = (Reconnected("rebuilt"), Compared("comparable", 1), Prefixed(1, 2))
     verdicts: list[Verdict | Exception] = [
         Verdict.drop("cut"),
         Verdict.skip("unsure"),

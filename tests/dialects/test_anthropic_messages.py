@@ -244,10 +244,46 @@ def test_a_message_with_thinking_is_changed_only_to_what_the_provider_sent():
     assert [b["type"] for b in left["messages"][1]["content"]] == ["thinking", "text", "tool_use"]
 
 
-def test_nothing_leaves_a_message_with_thinking():
+# A client parked the texts of two steps behind the calls, where the last step has its own thinking.
+PARKED = body(
+    QUESTION, message("assistant", CALL), message("user", RESULT),
+    message("assistant", TEXT, THOUGHT, b'{"type":"text","text":"c"}'),
+)  # fmt: skip
+UNPARKED = [0, 3, 1, 2, 4, 5]
+
+
+def test_a_foreign_text_leaves_a_message_with_thinking_that_is_then_what_the_provider_sent():
+    left = json.loads(reordered(PARKED, UNPARKED, [3], Bonds([4, 5])))["messages"]
+    assert [[b["type"] for b in m["content"]] for m in left[1:]] == [
+        ["text", "tool_use"], ["tool_result"], ["thinking", "text"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("whole", [[3, 1], [4], [5], [3, 4, 5]])
+def test_a_text_stays_in_a_message_with_thinking_that_would_be_no_response_of_the_provider(whole):
+    with pytest.raises(Refused, match="thinking_locked"):
+        reordered(PARKED, UNPARKED, [3], Bonds(whole))
+
+
+def test_thinking_goes_back_with_all_blocks_of_its_message_if_that_makes_a_whole_response():
     given = body(
         QUESTION, message("assistant", CALL), message("user", RESULT),
-        message("assistant", THOUGHT, TEXT),
+        message("assistant", THOUGHT, TEXT), message("user", GO_ON),
+    )  # fmt: skip
+    order = [0, 3, 4, 1, 2, 5]
+    with pytest.raises(Refused, match="thinking_locked"):
+        reordered(given, order, [3, 4])
+    left = json.loads(reordered(given, order, [3, 4], Bonds([3, 4, 1])))["messages"]
+    assert [[b["type"] for b in m["content"]] for m in left[1:]] == [
+        ["thinking", "text", "tool_use"], ["tool_result", "text"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("whole", [[[4, 1]], [[3]]])
+def test_thinking_stays_where_it_or_what_it_leaves_behind_would_be_no_whole_response(whole):
+    given = body(
+        QUESTION, message("assistant", CALL), message("user", RESULT),
+        message("assistant", TEXT, THOUGHT),
     )  # fmt: skip
     with pytest.raises(Refused, match="thinking_locked"):
-        reordered(given, [0, 4, 1, 2, 3], [4], Bonds([4, 1], [3]))
+        reordered(given, [0, 4, 1, 2, 3], [4], Bonds(*whole))

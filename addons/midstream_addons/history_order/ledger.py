@@ -12,7 +12,16 @@ import msgspec
 from midstream.dialects.provider_history import Learned, Output
 from midstream_addons.history_order import records
 from midstream_addons.history_order.index import Index
-from midstream_addons.history_order.records import COMPLETE, Head, head_of, outputs_of
+from midstream_addons.history_order.prefix import Prefixes
+from midstream_addons.history_order.records import (
+    COMPLETE,
+    Head,
+    child_digest,
+    found_by,
+    head_of,
+    outputs_of,
+    root_digest,
+)
 
 RECORD_BYTES = 130
 """What a response takes beside its digests, headers of objects and its place in a dict included."""
@@ -30,10 +39,14 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """A request on its way: the response it goes on from, and the turn; 0 is none, or a new one."""
+    """A request on its way: the response it goes on from, and the turn; 0 is none, or a new one.
+
+    `sums` are the checksums of its items, see `prefix.py`.
+    """
 
     parent: int = 0
     turn: int = 0
+    sums: bytes = b""
 
 
 class Ledger(msgspec.Struct):
@@ -43,6 +56,7 @@ class Ledger(msgspec.Struct):
     index: Index = msgspec.field(default_factory=Index)
     last: int = 0
     record_bytes: int = 0
+    prefixes: Prefixes = msgspec.field(default_factory=Prefixes)
 
     def commit(self, begun: Begun, learned: Learned, now_s: int, bounds: Bounds) -> int:
         """Remember a response and return its number; 0 if it holds nothing, or there is no room.
@@ -57,13 +71,15 @@ class Ledger(msgspec.Struct):
         if known:
             if learned.is_complete:
                 self.records[known] = records.completed(self.records[known])
+            self.prefixes.move(parent, known, begun.sums)
             return known
         self.last = number = self.last + 1
         flags = COMPLETE if learned.is_complete else 0
         head = Head(parent, begun.turn or number, depth, now_s, flags)
         self.records[number] = record = records.pack(head, learned.id, learned.outputs)
         self.record_bytes += len(record)
-        for digest in _digests(record):
+        self.prefixes.move(parent, number, begun.sums)
+        for digest in found_by(record):
             self.index.add(digest, number)
         self._forget(now_s, bounds)
         return number
@@ -85,13 +101,13 @@ class Ledger(msgspec.Struct):
 
     def children(self, parent: int) -> list[int]:
         """Return the responses to requests that had quoted `parent` last."""
-        return [n for n in self._find(_child_digest(parent)) if self.head(n).parent == parent]
+        return [n for n in self._find(child_digest(parent)) if self.head(n).parent == parent]
 
     def roots(self, text: bytes) -> list[int]:
         """Return the responses without a parent that end in a text."""
         return [
             number
-            for number in self._find(_root_digest(text))
+            for number in self._find(root_digest(text))
             if not self.head(number).parent and list(self.outputs(number))[-1].text == text
         ]
 
@@ -102,7 +118,8 @@ class Ledger(msgspec.Struct):
 
     @property
     def size_bytes(self) -> int:
-        return self.record_bytes + RECORD_BYTES * len(self.records) + self.index.size_bytes
+        records_bytes = self.record_bytes + RECORD_BYTES * len(self.records)
+        return records_bytes + self.index.size_bytes + self.prefixes.size_bytes
 
     def _find(self, digest: bytes) -> list[int]:
         found = self.index.find(digest)
@@ -133,28 +150,6 @@ class Ledger(msgspec.Struct):
     def _drop(self, number: int) -> None:
         record = self.records.pop(number)
         self.record_bytes -= len(record)
-        for digest in _digests(record):
+        self.prefixes.drop(number)
+        for digest in found_by(record):
             self.index.discard(digest, number)
-
-
-def _digests(record: bytes) -> Iterator[bytes]:
-    """Return what a response is found by."""
-    last = None
-    for output in outputs_of(record):
-        yield from output.keys
-        last = output.text
-    if identifier := records.id_of(record):
-        yield identifier
-    if parent := head_of(record).parent:
-        yield _child_digest(parent)
-    elif last:
-        yield _root_digest(last)
-
-
-def _child_digest(parent: int) -> bytes:
-    """Return what the children of a response are found by: spread, but no secret."""
-    return (parent * 0x9E3779B1 & MAX_NUMBER).to_bytes(4, "little")
-
-
-def _root_digest(text: bytes) -> bytes:
-    return text[::-1]

@@ -32,10 +32,10 @@ def match(
 ) -> Matched:
     """Match the items of a request with the entries of its path.
 
-    `doubtful` are texts that may stand for something else than an entry of it.
+    `doubtful` are texts and keys that may stand for something else than an entry of it.
     """
     matching = _Matching(items, path)
-    matching.by_keys(quoted.keys)
+    matching.by_keys(quoted.keys, doubtful)
     matching.by_texts(quoted.texts, doubtful)
     found = matching.found
     resolved = list(items)
@@ -55,15 +55,17 @@ class _Matching:
         self.found: list[Entry | None] = [None] * len(items)
         self.ambiguous = [False] * len(items)
 
-    def by_keys(self, keys: Sequence[tuple[bytes, ...]]) -> None:
-        holders: dict[bytes, Entry] = {}
-        shared: set[bytes] = set()
-        for entry in self._path:
-            for key in entry.keys:
-                if holders.setdefault(key, entry) is not entry:
-                    shared.add(key)
+    def by_keys(self, keys: Sequence[tuple[bytes, ...]], doubtful: frozenset[bytes]) -> None:
+        holders = {key: entry for entry in self._path for key in entry.keys}
+        shared = set(doubtful)
+        if len(holders) < sum([len(entry.keys) for entry in self._path]):
+            shared |= {k for entry in self._path for k in entry.keys if holders[k] is not entry}
         for index, own in enumerate(keys):
             if not own:
+                continue
+            if len(own) == 1 and not shared:
+                if (one := holders.get(own[0])) is not None:
+                    self._take(index, one)
                 continue
             held = [holders[key] for key in own if key in holders]
             if any(entry is not held[0] for entry in held) or not shared.isdisjoint(own):
@@ -78,6 +80,7 @@ class _Matching:
                 asking.setdefault((self._items[index].kind, text), []).append(index)
         said: dict[tuple[Kind, bytes], list[Entry]] = {}
         for entry in self._path if asking else ():
+            text = entry.text
             if entry.text is not None and entry.seq not in self._used:
                 said.setdefault((entry.kind, entry.text), []).append(entry)
         for name, indices in asking.items():

@@ -15,21 +15,23 @@ from midstream.dialects.provider_history import Kind
 from midstream_addons.history_order.entries import Entry
 from midstream_addons.history_order.ledger import Ledger
 from midstream_addons.history_order.quoted import Quoted
-from midstream_addons.history_order.records import depth_of, parent_of, said_in
+from midstream_addons.history_order.records import (
+    depth_of,
+    is_complete,
+    said_in,
+    turn_of,
+)
+from midstream_addons.history_order.tree import Hit, ancestry, is_later, said_later
 
 MAX_TIPS = 16
 """How many ends of a path are tried, where keys were used more than once."""
-MAX_LATER = 1024
-"""How many responses behind a path are looked at for texts that it might be mistaken for."""
-
-type Hit = tuple[int, ...]
 
 
 class Path(msgspec.Struct, frozen=True):
     """The responses of a path, oldest first, and what they said; `refusal` is why there is none.
 
-    `doubtful` are texts that were said again behind the path: an item with such a text may be that
-    one, its response being left out by the client.
+    `doubtful` are texts and keys that were used again behind the path: an item with one may be that
+    other, its response being left out by the client.
     """
 
     responses: list[int]
@@ -66,7 +68,8 @@ def find_path(ledger: Ledger, quoted: Quoted) -> Path:
     if not path:
         return Path([], refusal="no_anchor")
     entries = entries if path == likely else _entries_of(ledger, path)
-    return Path(path, entries, doubtful=_said_later(ledger, path[-1], wanted))
+    reused = {key for key, held in known.items() if len(held) > 1 and is_later(ledger, held, path)}
+    return Path(path, entries, doubtful=said_later(ledger, path[-1], wanted) | reused)
 
 
 def _newest(ledger: Ledger, quoted: Sequence[tuple[bytes, ...]]) -> list[int]:
@@ -75,7 +78,7 @@ def _newest(ledger: Ledger, quoted: Sequence[tuple[bytes, ...]]) -> list[int]:
         for key in keys:
             found = ledger.holders(key)
             if len(found) == 1:
-                return _ancestry(ledger, found[0])[::-1]
+                return ancestry(ledger, found[0])[::-1]
     return []
 
 
@@ -86,20 +89,11 @@ def _explaining(ledger: Ledger, hits: set[Hit]) -> list[int] | None:
     least = max([min([depths[number] for number in hit]) for hit in hits])
     tips = [number for number, depth in depths.items() if depth >= least]
     for tip in sorted(tips, key=depths.__getitem__)[:MAX_TIPS]:
-        path = _ancestry(ledger, tip)
+        path = ancestry(ledger, tip)
         on_path = frozenset(path)
         if all(hit[0] in on_path or not on_path.isdisjoint(hit) for hit in hits):
             return path[::-1]
     return None
-
-
-def _ancestry(ledger: Ledger, tip: int) -> list[int]:
-    """Return a response and its ancestors, newest first, as far as they are remembered."""
-    found = []
-    while tip in ledger.records:
-        found.append(tip)
-        tip = parent_of(ledger.records[tip])
-    return found
 
 
 def _extended(ledger: Ledger, path: list[int], texts: dict[bytes, int]) -> list[int]:
@@ -121,18 +115,6 @@ def _extended(ledger: Ledger, path: list[int], texts: dict[bytes, int]) -> list[
     return path
 
 
-def _said_later(ledger: Ledger, tip: int, wanted: frozenset[bytes]) -> frozenset[bytes]:
-    """Return those of the texts that were said behind a response; all, where too much was."""
-    found: set[bytes] = set()
-    later = ledger.children(tip) if wanted else []
-    for number in later:  # grows as it is walked
-        if len(later) > MAX_LATER:
-            return wanted
-        found.update(output.text for output in ledger.outputs(number) if output.text in wanted)
-        later += ledger.children(number)
-    return frozenset(found)
-
-
 def _spend(texts: dict[bytes, int], ledger: Ledger, path: Iterable[int]) -> None:
     """Take the texts of these responses out of what the request has."""
     for number in path:
@@ -152,9 +134,10 @@ def _entries_of(ledger: Ledger, path: Sequence[int]) -> list[Entry]:
     """Return what was said on a path, in the order in which it was said."""
     found: list[Entry] = []
     for number in path:
-        head = ledger.head(number)
-        turn, is_complete = head.turn, head.is_complete
-        for seq, (kind, keys, text) in enumerate(said_in(ledger.records[number]), len(found)):
-            hosted = kind is Kind.HOSTED
-            found.append(Entry(seq, kind, keys, text, seq, turn, hosted, is_complete, number))
+        record = ledger.records[number]
+        turn, is_whole = turn_of(record), is_complete(record)
+        found += [
+            Entry(seq, kind, keys, text, seq, turn, kind is Kind.HOSTED, is_whole, number)
+            for seq, (kind, keys, text) in enumerate(said_in(record), len(found))
+        ]
     return found

@@ -96,24 +96,44 @@ class _Calls:
 
 
 class _Floor:
-    """Where a unit may move to at the earliest, by what stands before it: a tree of maxima."""
+    """Where a unit may move to at the earliest, by what stands before it: a tree of maxima.
+
+    What stands behind all that was told so far needs no tree, and texts that were parked at the end
+    of their turn do: so the tree is filled only when it is asked.
+    """
 
     def __init__(self, size: int) -> None:
         self._tree = [0] * (size + 1)
+        self._waiting: list[tuple[int, int]] = []
+        self._last = -1
+        self._highest = 0
 
     def raise_behind(self, place: int, floor: int) -> None:
         """Let nothing from behind `place` come before `floor`."""
-        tree, at = self._tree, place + 1
-        while at < len(tree):
-            if tree[at] < floor:
-                tree[at] = floor
-            at += at & -at
+        self._waiting.append((place, floor))
+        if place > self._last:
+            self._last = place
+        if floor > self._highest:
+            self._highest = floor
 
     def before(self, place: int) -> int:
         """Return the highest floor among the places before one."""
-        tree, floor, at = self._tree, 0, place
+        if place > self._last:
+            return self._highest
+        tree, floor, at = self._filled(), 0, place
         while at:
             if tree[at] > floor:
                 floor = tree[at]
             at &= at - 1
         return floor
+
+    def _filled(self) -> list[int]:
+        tree = self._tree
+        for place, floor in self._waiting:
+            at = place + 1
+            while at < len(tree):
+                if tree[at] < floor:
+                    tree[at] = floor
+                at += at & -at
+        self._waiting.clear()
+        return tree

@@ -78,6 +78,14 @@ def parent_of(record: bytes) -> int:
     return int.from_bytes(record[:4], "little")
 
 
+def turn_of(record: bytes) -> int:
+    return int.from_bytes(record[4:8], "little")
+
+
+def is_complete(record: bytes) -> bool:
+    return bool(record[FLAGS_AT] & COMPLETE)
+
+
 def depth_of(record: bytes) -> int:
     return int.from_bytes(record[8:12], "little")
 
@@ -91,10 +99,37 @@ def said_in(record: bytes) -> list[tuple[Kind, tuple[bytes, ...], bytes | None]]
     found = []
     at, end = _start(record), len(record)
     while at < end:
-        code, count, has_text = _OUTPUT.unpack_from(record, at)
+        kind, count, has_text = _KINDS[record[at]], record[at + 1], record[at + 2]
         at += _OUTPUT.size
         stop = at + count * DIGEST_BYTES
-        keys = tuple([record[i : i + DIGEST_BYTES] for i in range(at, stop, DIGEST_BYTES)])
+        keys: tuple[bytes, ...] = ()
+        if count == 1:
+            keys = (record[at:stop],)
+        elif count:
+            keys = tuple([record[i : i + DIGEST_BYTES] for i in range(at, stop, DIGEST_BYTES)])
         at = stop + has_text * DIGEST_BYTES
-        found.append((_KINDS[code], keys, record[stop:at] if has_text else None))
+        found.append((kind, keys, record[stop:at] if has_text else None))
     return found
+
+
+def child_digest(parent: int) -> bytes:
+    """Return what the children of a response are found by: spread, but no secret."""
+    return (parent * 0x9E3779B1 & 0xFFFFFFFF).to_bytes(4, "little")
+
+
+def root_digest(text: bytes) -> bytes:
+    return text[::-1]
+
+
+def found_by(record: bytes) -> Iterator[bytes]:
+    """Return what a response is found by."""
+    last = None
+    for output in outputs_of(record):
+        yield from output.keys
+        last = output.text
+    if identifier := id_of(record):
+        yield identifier
+    if parent := parent_of(record):
+        yield child_digest(parent)
+    elif last:
+        yield root_digest(last)

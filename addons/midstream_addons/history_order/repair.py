@@ -49,7 +49,7 @@ def repair(
 ) -> Outcome:
     """Judge a request by the entries of its path. With `is_locked` it must not be changed.
 
-    `doubtful` are texts that may stand for something else than an entry of the path.
+    `doubtful` are texts and keys that may stand for something else than an entry of the path.
     """
     matched = match(history.items, quoted, path, doubtful)
     texts, every = _count(provider, matched.items, matched.entries)

@@ -8,6 +8,7 @@ from midstream.dialects.provider_history import Kind as ItemKind
 from midstream_addons.history_order.learn import NS_PER_S
 from midstream_addons.history_order.ledger import Begun, Ledger
 from midstream_addons.history_order.path import find_path
+from midstream_addons.history_order.prefix import sums_of
 from midstream_addons.history_order.quoted import quote
 from midstream_addons.history_order.repair import Outcome, repair
 from midstream_addons.history_order.state import MAX_STREAMS, Answer, Ctx
@@ -33,9 +34,16 @@ def judge(frame: Frame, ctx: Ctx) -> Verdict:
     outcome, begun = consider(
         call.provider, history, ctx.conversation, call.digests, now_s, is_locked=is_signed
     )
+    notes: list[Note] = []
+    if not history.is_delta:
+        sent = frame.payload if outcome.body is None or ctx.observe else outcome.body
+        sums = sums_of(call.provider.elements(sent), call.digests)
+        begun = Begun(begun.parent, begun.turn, sums)
+        prefixed = ctx.conversation.prefixes.compare(begun.parent, sums)
+        notes += [prefixed] if prefixed is not None else []
     if history.stream in call.answers or len(call.answers) < MAX_STREAMS:
         call.answers[history.stream] = Answer(begun, call.provider.listen(call.digests))
-    return _verdict(frame, outcome)
+    return _verdict(frame, outcome, notes)
 
 
 def consider(
@@ -65,13 +73,13 @@ def consider(
     return outcome, begun
 
 
-def _verdict(frame: Frame, outcome: Outcome) -> Verdict:
+def _verdict(frame: Frame, outcome: Outcome, notes: list[Note]) -> Verdict:
     counted = {
         "comparable": outcome.comparable,
         "inverted_in": outcome.inverted_in,
         "inverted_out": outcome.inverted_out,
     }
-    notes: list[Note] = [Compared(state, pairs) for state, pairs in counted.items() if pairs]
+    notes += [Compared(state, pairs) for state, pairs in counted.items() if pairs]
     if outcome.reason:
         notes.append(Skipped(outcome.reason))
     if outcome.body is None:

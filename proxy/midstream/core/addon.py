@@ -80,7 +80,14 @@ class Compared(msgspec.Struct, frozen=True):
     pairs: int
 
 
-type Note = Skipped | Reconnected | Compared
+class Prefixed(msgspec.Struct, frozen=True):
+    """A note: of the `sent` items of a conversation's last request, `kept` lead this one."""
+
+    kept: int
+    sent: int
+
+
+type Note = Skipped | Reconnected | Compared | Prefixed
 
 
 class Verdict(msgspec.Struct, frozen=True):

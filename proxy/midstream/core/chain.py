@@ -25,6 +25,7 @@ from midstream.core.addon import (
     Answer,
     AnyAddon,
     Ask,
+    Compared,
     Context,
     Ending,
     Mode,
@@ -286,9 +287,13 @@ class Chain:
                 self.skip(name, note.reason)
             elif isinstance(note, Reconnected):
                 self._counts.add(metrics.RECONNECTS, (self._exchange.route, note.result))
-            else:
+            elif isinstance(note, Compared):
                 labels = (self._exchange.route, note.state)
                 self._counts.add(metrics.HISTORY_PAIRS, labels, note.pairs)
+            else:
+                for state, items in zip(metrics.PREFIX_STATES, (note.kept, note.sent), strict=True):
+                    labels = (self._exchange.route, state)
+                    self._counts.add(metrics.HISTORY_PREFIX, labels, items)
 
     def _count_removed(self, link: Link, taken: Sequence[Frame], leaving: Sequence[Frame]) -> None:
         left = dict.fromkeys(Side, 0)

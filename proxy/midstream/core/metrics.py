@@ -66,6 +66,12 @@ SKIPPED = _counter("repair_skipped", "Times an addon declined to act.", "addon",
 ERRORS = _counter("repair_errors", "Times an addon failed; its frames passed.", "addon")
 RECONNECTS = _counter("reconnects", "Reconnects into a running stream.", "route", "result")
 HISTORY_PAIRS = _counter("history_pairs", "Pairs of history items compared.", "route", "state")
+HISTORY_PREFIX = _counter(
+    "history_prefix_items",
+    "Items of a conversation's last request, and those of them that lead the next one unchanged.",
+    "route",
+    "state",
+)
 ADDED_LATENCY = _histogram(
     "added_latency",
     "Time between a frame's last byte and what it became being handed on.",
@@ -126,6 +132,7 @@ REJECTIONS = (
 UPSTREAM_REASONS = ("connect", "timeout", "broken")
 RECONNECT_RESULTS = ("rebuilt", "passed", "unknown")
 PAIR_STATES = ("comparable", "inverted_in", "inverted_out")
+PREFIX_STATES = ("kept", "sent")
 STORE_OPS = ("load", "save")
 CHAIN_REASONS = ("hold_bound", "too_large", "bad_encoding")
 """Reasons that the chain and the session count for every addon, beside the addon's own."""

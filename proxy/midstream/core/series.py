@@ -59,6 +59,7 @@ def _start_route(counts: Counts, route: tuple[str]) -> None:
     counts.start_at_zero(metrics.FRAME_BYTES, route, TRANSPORTS, SIDES)
     counts.start_at_zero(metrics.RECONNECTS, route, metrics.RECONNECT_RESULTS)
     counts.start_at_zero(metrics.HISTORY_PAIRS, route, metrics.PAIR_STATES)
+    counts.start_at_zero(metrics.HISTORY_PREFIX, route, metrics.PREFIX_STATES)
     counts.start_at_zero(metrics.STALLS, route)
     counts.start_at_zero(metrics.UPSTREAM_ERRORS, route, metrics.UPSTREAM_REASONS)
 

@@ -3,7 +3,16 @@
 from collections.abc import Sequence
 from itertools import compress
 
-from midstream.core.addon import Compared, Fetch, Note, Reconnected, Skipped, Verdict, Wait
+from midstream.core.addon import (
+    Compared,
+    Fetch,
+    Note,
+    Prefixed,
+    Reconnected,
+    Skipped,
+    Verdict,
+    Wait,
+)
 from midstream.core.errors import VerdictError
 from midstream.core.frames import Frame
 from midstream.core.link import Link, named
@@ -74,6 +83,8 @@ def _is_declared(note: Note, link: Link) -> bool:
             return result in RECONNECT_RESULTS
         case Compared(state, pairs):
             return state in PAIR_STATES and pairs >= 0
+        case Prefixed(kept, sent):
+            return 0 <= kept <= sent
     return False
 
 

@@ -108,6 +108,9 @@ class AnthropicMessages:
         ]
         return History(body, items)
 
+    def elements(self, body: bytes) -> Sequence[bytes | msgspec.Raw]:
+        return _MESSAGES.elements(body) or ()
+
     def stream_of(self, payload: bytes) -> str:
         return ""
 

@@ -194,6 +194,9 @@ class Gemini:
         ]
         return History(body, items)
 
+    def elements(self, body: bytes) -> Sequence[bytes | msgspec.Raw]:
+        return _CONTENTS.elements(body) or ()
+
     def stream_of(self, payload: bytes) -> str:
         return ""
 

@@ -98,6 +98,9 @@ class OpenAIChat:
         ]
         return History(body, items)
 
+    def elements(self, body: bytes) -> Sequence[bytes | msgspec.Raw]:
+        return _MESSAGES.elements(body) or ()
+
     def stream_of(self, payload: bytes) -> str:
         return ""
 

@@ -27,7 +27,7 @@ from midstream.dialects.provider_history import (
     Listener,
     Rules,
 )
-from midstream.dialects.provider_json import Content, Shape, read_elements, text_of
+from midstream.dialects.provider_json import Content, Messages, Shape, read_elements, text_of
 from midstream.dialects.provider_responses import CALLS, ResponsesListener, read_whole
 from midstream.dialects.provider_splice import Array
 
@@ -72,6 +72,7 @@ class _Whole(msgspec.Struct):
 _WHOLE: Final = msgspec.json.Decoder(_Whole)
 _BODY: Final = msgspec.json.Decoder(_Body)
 _ITEM: Final = Shape(_Item)
+_INPUT: Final = Messages("input", _Item)
 
 
 def _read_body(body: bytes) -> _Body | _Whole | None:
@@ -168,6 +169,9 @@ class OpenAIResponses:
         previous = read.previous_response_id or ""
         is_delta = bool(previous) or bytes(read.conversation) not in (b"null", b'""', b"")
         return History(body, items, is_delta, previous, read.stream_id or "")
+
+    def elements(self, body: bytes) -> Sequence[bytes | msgspec.Raw]:
+        return _INPUT.elements(body) or ()
 
     def stream_of(self, payload: bytes) -> str:
         if payload.find(b'"stream_id"') < 0:

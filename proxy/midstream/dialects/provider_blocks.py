@@ -42,20 +42,23 @@ def rearranged(history: History, order: Sequence[int], moved: Sequence[int], bon
 def _check_thinking(
     items: Sequence[Item], order: Sequence[int], moves: Sequence[tuple[int, int]], bonds: Bonds
 ) -> None:
-    """Refuse to change a message with thinking in it, but to what the provider once sent."""
+    """Refuse to change a message with thinking in it, but to what the provider once sent.
+
+    A message that lost all its blocks is no longer there, so nothing in it was modified.
+    """
     thinks = {item.at[0] for item in items if item.kind is Kind.REASONING}
     if not thinks:
         return
-    moved = dict(moves)
+    target_of = {item: items[call].at[0] for item, call in moves}
     becomes: dict[int, list[int]] = {}
     for index in order:
-        message = items[moved.get(index, index)].at[0]
+        message = target_of.get(index, items[index].at[0])
         becomes.setdefault(message, []).append(index)
-    for item, call in moves:
-        source, target = items[item].at[0], items[call].at[0]
-        if source in thinks:
-            raise Refused("thinking_locked")
-        if target in thinks and not bonds.is_whole_response(becomes[target]):
+        if items[index].kind is Kind.REASONING:
+            thinks.add(message)
+    changed = {items[item].at[0] for item in target_of} | set(target_of.values())
+    for message in thinks & changed & becomes.keys():
+        if not bonds.is_whole_response(becomes[message]):
             raise Refused("thinking_locked")
 
 

@@ -192,6 +192,9 @@ class Provider(Dialect, Protocol):
     def read_request(self, body: bytes) -> History | None:
         """Read the history of a request, or return None if it holds none."""
 
+    def elements(self, body: bytes) -> Sequence[bytes | msgspec.Raw]:
+        """Return the elements of the array that holds the history, raw; none if there is none."""
+
     def stream_of(self, payload: bytes) -> str:
         """Return which of several streams on a connection an event belongs to."""
 

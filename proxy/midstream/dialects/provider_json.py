@@ -84,10 +84,11 @@ class Messages[T]:
             return found
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass  # one odd message shall not make all of them unknown
-        elements = self._elements(body)
+        elements = self.elements(body)
         return None if elements is None else [self._shape.read(element) for element in elements]
 
-    def _elements(self, body: bytes) -> Sequence[bytes | msgspec.Raw] | None:
+    def elements(self, body: bytes) -> Sequence[bytes | msgspec.Raw] | None:
+        """Return the messages as raw JSON; None if there is no such list."""
         try:
             found: list[msgspec.Raw] = getattr(self._raw.decode(body), self._key)
             return found

@@ -58,6 +58,12 @@ class Rig:
         return comparable, came, left
 
     @property
+    def prefix(self) -> tuple[int, int]:
+        """How many items of earlier requests led the next one, and how many there were."""
+        found = self._counted(metrics.HISTORY_PREFIX, 1)
+        return found.get("kept", 0), found.get("sent", 0)
+
+    @property
     def errors(self) -> float:
         return sum(value for _, value in self.engine.counts.samples(metrics.ERRORS))
 

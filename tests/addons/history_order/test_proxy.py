@@ -345,6 +345,18 @@ def test_half_a_character_in_a_text_is_no_trouble():
     assert rig.post(given) == json.dumps(wanted).encode()
 
 
+def test_a_text_leaves_a_message_with_signed_thinking_only_if_a_whole_response_stays():
+    rig = taught(Claude)
+    later = (("reasoning", "T"), ("text", "Done."))
+    rig.post(body(Claude, *ORDERED[:4]), Claude.events(*later), Claude.path)
+    inverted = (*INVERTED[:4], *later)
+    left = rig.post(body(Claude, *inverted, ("user", "on")), path=Claude.path)
+    assert json.loads(left) == Claude.request(*ORDERED[:4], *later, ("user", "on"))
+    given = body(Claude, *inverted[:-1], ("user", "on"))
+    assert rig.post(given, path=Claude.path) == given
+    assert rig.skips["thinking_locked"] == 1
+
+
 # --- WebSocket -----------------------------------------------------------------------------------
 
 

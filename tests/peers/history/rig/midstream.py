@@ -19,7 +19,8 @@ END_SECONDS = 10.0
 POLL_SECONDS = 0.05
 METRICS_SECONDS = 5.0
 COUNTED = re.compile(
-    r"^midstream_((?:repairs|repair_errors|repair_skipped|history_pairs)_total{.*}) ([1-9][\d.]*)$"
+    r"^midstream_((?:repairs|repair_errors|repair_skipped|history_pairs|history_prefix_items)"
+    r"_total{.*}) ([1-9][\d.]*)$"
 )
 
 
