@@ -36,7 +36,10 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     ] = "trailer"
     status_text: Annotated[
         Literal["pass", "dedupe", "lift"],
-        Meta(description="text in working statuses: passes, is said once, or becomes an artifact"),
+        Meta(
+            description="text in working statuses: passes; is said once, for clients that show it"
+            " (an artifact that repeats it is emptied); or becomes an artifact, for all clients"
+        ),
     ] = "pass"
     rewrite: Annotated[
         Literal["replace", "tail", "new_artifact", "error"],

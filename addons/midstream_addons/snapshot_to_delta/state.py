@@ -4,8 +4,7 @@ from collections import OrderedDict
 
 import msgspec
 
-from midstream.core.frames import Frame
-from midstream.dialects.a2a import Asked, StatusUpdate
+from midstream.dialects.a2a import Asked
 from midstream_addons.snapshot_to_delta.artifact import Artifact
 from midstream_addons.snapshot_to_delta.lane import Lane
 
@@ -54,16 +53,16 @@ class Stream:
 class StatusText:
     """The text that a task has said in its working statuses, one after the other.
 
-    `is_repeated`: an artifact has said it, too.
+    `is_repeated`: an artifact has said it, too; `is_lifted`: it became one.
     """
 
-    __slots__ = ("is_repeated", "lane", "lifted", "message_id")
+    __slots__ = ("is_lifted", "is_repeated", "lane", "message_id")
 
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
         self.message_id = ""
+        self.is_lifted = False
         self.is_repeated = False
-        self.lifted: tuple[Frame, StatusUpdate] | None = None
 
 
 class Agent(msgspec.Struct):

@@ -3,6 +3,9 @@
 By the protocol a status message takes the place of the one before it. Executors that stream through
 statuses send their text three times all the same: piece by piece, once more whole, and as an
 artifact. A message that asks for something, or tells of a failure, is never touched.
+
+What is lifted is in its place before the artifact that repeats it, so that one is emptied; erasing
+the lifted one instead would show all twice to clients that only append.
 """
 
 from midstream.core.addon import KEEP, Context, Verdict
@@ -14,7 +17,7 @@ from midstream_addons.snapshot_to_delta.lane import Lane
 from midstream_addons.snapshot_to_delta.options import Options
 from midstream_addons.snapshot_to_delta.state import Agent, StatusText, Stream
 from midstream_addons.snapshot_to_delta.step import Reading, Step, Way
-from midstream_addons.snapshot_to_delta.text import are_alike, text_of, units
+from midstream_addons.snapshot_to_delta.text import are_alike, information, text_of, units
 
 type Ctx = Context[Stream, Agent]
 SPEAKING = ("submitted", "working")
@@ -57,10 +60,6 @@ def judge_artifact(frame: Frame, update: ArtifactUpdate, ctx: Ctx, options: Opti
     if not (are_alike(new, bytes(said.lane.text)) or deltas.repeats_updates(said.lane, new, 1)):
         return KEEP
     said.is_repeated = True
-    if said.lifted is not None:
-        model, status = said.lifted
-        erased = a2a_write.lifted(model, status, LIFTED_ID, "", append=False)
-        return Verdict.replace("status_text", erased, frame)
     removed = range(1, len(update.parts))
     emptied = a2a_write.changed(frame, update, texts={0: ""}, removed=removed, append=False)
     return Verdict.replace("status_text", emptied)
@@ -99,6 +98,8 @@ def _step(said: StatusText, message: Message, new: bytes) -> Step:
     if message.message_id and message.message_id == said.message_id and lane.extends(new):
         lane.declare(Reading.SNAPSHOT)  # the same message again, and longer: its text so far
     said.message_id = message.message_id
+    if new == bytes(lane.text) and information(new) >= lane.options.lock_bits:
+        return Step(Way.NOTHING, "aggregate")  # the only piece so far, once more whole
     _, step = reader.take(lane, reader.Update(new, append=True, can_hold=False))
     return step
 
@@ -108,6 +109,6 @@ def _lift(frame: Frame, event: StatusUpdate, said: StatusText, step: Step, new: 
     if step.way is Way.NOTHING:
         return Verdict.replace("status_text", quiet)
     text = new[step.start : step.end] if step.way is Way.TAIL else new
-    is_first, said.lifted = said.lifted is None, said.lifted or (frame, event)
-    update = a2a_write.lifted(frame, event, LIFTED_ID, text_of(text), append=not is_first)
+    append, said.is_lifted = said.is_lifted, True
+    update = a2a_write.lifted(frame, event, LIFTED_ID, text_of(text), append=append)
     return Verdict.replace("status_text", update, quiet)

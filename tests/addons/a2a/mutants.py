@@ -249,7 +249,10 @@ MUTANTS = [
     ),
     delta("any_message_is_compacted", "tasks", 'status.state != "completed" or', ""),
     delta(
-        "the_erased_status_stays", "status", 'Verdict.replace("status_text", erased, frame)', "KEEP"
+        "the_repeating_artifact_stays",
+        "status",
+        'return Verdict.replace("status_text", emptied)',
+        "return KEEP",
     ),
     delta("a_question_is_deduped", "status", "or event.state not in SPEAKING", ""),
     delta(

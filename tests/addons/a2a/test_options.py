@@ -214,9 +214,12 @@ def working(*said: str) -> list[Status]:
 @pytest.mark.parametrize("way", ["dedupe", "lift"])
 @pytest.mark.parametrize("has_artifact", [True, False])
 @pytest.mark.parametrize("has_message", [True, False])
-def test_text_of_statuses_an_artifact_and_the_end_is_shown_once(way, has_artifact, has_message):
+@pytest.mark.parametrize("pieces", [PIECES, [ANSWER]])
+def test_text_of_statuses_an_artifact_and_the_end_is_shown_once(
+    way, has_artifact, has_message, pieces
+):
     """Executors that stream through statuses say all up to four times."""
-    sent: list[Event] = [*working(*PIECES, ANSWER)]
+    sent: list[Event] = [*working(*pieces, ANSWER)]
     sent += [Update("a1", parts(ANSWER), None, True)] if has_artifact else []
     sent += [Status("completed", parts(ANSWER) if has_message else None, "m9", True)]
     rig = Rig(snapshot_to_delta={"status_text": way})
@@ -224,6 +227,14 @@ def test_text_of_statuses_an_artifact_and_the_end_is_shown_once(way, has_artifac
     assert not rig.errors
     client = Client().takes(left)
     assert all_statuses(left) + "".join(client.texts.values()) == ANSWER, client.log
+    assert all_statuses(left) + all_updates(left) == ANSWER  # of a client that only appends, too
+    if way == "lift":
+        assert client.shown == ANSWER  # and of one that shows no statuses
+
+
+def all_updates(frames: list[Frame]) -> str:
+    events = [event[1] for frame in frames if (event := read(frame)) is not None]
+    return "".join(read_parts(e["artifact"]["parts"])[0] for e in events if "artifact" in e)
 
 
 def all_statuses(frames: list[Frame]) -> str:
