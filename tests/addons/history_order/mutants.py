@@ -2,8 +2,8 @@
 
     uv run python -m tests.addons.history_order.mutants [NAME ...]
 
-Each mutant is a copy of both packages with one passage exchanged; the tests of the repair run
-against the copy, few cases each, and must fail.
+Each mutant is a copy of both packages with one passage exchanged; the tests of the repair and of
+its dialects run against the copy, few cases each, and must fail.
 """
 
 import os
@@ -20,6 +20,10 @@ ADDON = "addons/midstream_addons/history_order"
 DIALECTS = "proxy/midstream/dialects"
 LAST = ("test_fuzz.py",)
 """The slow ones."""
+OF_DIALECTS = (
+    "test_anthropic_messages.py", "test_openai_chat.py", "test_openai_responses.py",
+    "test_provider.py",
+)  # fmt: skip
 MYSELF = "test_mutants.py"
 CASES = 300
 TIMEOUT_S = 600
@@ -261,9 +265,6 @@ MUTANTS = [
     dialect(
         "chat_overwrites_a_text", "openai_chat", "and _is_silent(messages[target]):", "and True:"
     ),
-    dialect(
-        "chat_has_an_inner_order", "openai_chat", "fuses: Final = True", "fuses: Final = False"
-    ),
 ]
 
 
@@ -282,6 +283,7 @@ def is_caught(mutant: Mutant, cases: int = CASES) -> bool:
         mine = Path(__file__).parent
         last = [str(mine / name) for name in LAST]
         tests = sorted(set(map(str, mine.glob("test_*.py"))) - {*last, str(mine / MYSELF)})
+        tests += [str(ROOT / "tests" / "dialects" / name) for name in OF_DIALECTS]
         run = subprocess.run(
             [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider",
              *tests, *last],
