@@ -1,37 +1,19 @@
 """Breaks one rule of the A2A repairs at a time, and tells whether any test notices.
 
-    uv run python -m tests.addons.a2a.mutants [NAME ...]
-
-Each mutant is a copy of both packages with one passage exchanged; the tests of the repairs run
-against the copy, few streams each, and must fail.
+uv run python -m tests.addons.a2a.mutants [NAME ...]
 """
 
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-import msgspec
+from tests.mutation import ROOT, Mutant, fails, tell
 
-ROOT = Path(__file__).parents[3]
 ADDONS = "addons/midstream_addons"
 DIALECTS = "proxy/midstream/dialects"
 FIRST = ("turns", "cards", "tasks", "options", "captures", "time", "invariants")
 """The quick ones."""
 MYSELF = "test_mutants.py"
 STREAMS = 600
-TIMEOUT_S = 600
-
-
-class Mutant(msgspec.Struct):
-    """A passage of a file, and what stands there instead."""
-
-    name: str
-    file: str
-    old: str
-    new: str
 
 
 def delta(name: str, module: str, old: str, new: str) -> Mutant:
@@ -317,57 +299,17 @@ MUTANTS = [
 
 
 def is_caught(mutant: Mutant, streams: int = STREAMS) -> bool:
-    """Run the tests against a mutant. Raises ValueError where its passage is gone."""
-    with tempfile.TemporaryDirectory() as folder:
-        for package in ("addons/midstream_addons", "proxy/midstream"):
-            shutil.copytree(ROOT / package, Path(folder) / package)
-        path = Path(folder) / mutant.file
-        text = path.read_text()
-        if text.count(mutant.old) != 1:
-            found = text.count(mutant.old)
-            raise ValueError(f"{mutant.name}: its passage stands {found} times in {mutant.file}")
-        path.write_text(text.replace(mutant.old, mutant.new))
-        paths = [str(Path(folder) / "addons"), str(Path(folder) / "proxy"), str(ROOT)]
-        mine = Path(__file__).parent
-        tests = [str(mine / f"test_{name}.py") for name in FIRST]
-        tests += sorted(set(map(str, mine.glob("test_*.py"))) - {*tests, str(mine / MYSELF)})
-        tests += sorted(map(str, (ROOT / "tests/dialects").glob("test_a2a*.py")))
-        run = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider",
-             *tests, "--hypothesis-seed=0"],
-            cwd=ROOT,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(paths),
-                "MIDSTREAM_STREAMS": str(streams),
-                "PYTHONDONTWRITEBYTECODE": "1",
-            },
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )  # fmt: skip
-        said = run.stdout.decode()
-        if run.returncode != 0 and " failed" not in said:
-            raise ValueError(f"{mutant.name}: {said[-500:]}")
-        return run.returncode != 0
+    """Run the tests against a mutant, the quick ones first."""
+    mine = Path(__file__).parent
+    tests = [str(mine / f"test_{name}.py") for name in FIRST]
+    tests += sorted(set(map(str, mine.glob("test_*.py"))) - {*tests, str(mine / MYSELF)})
+    tests += sorted(map(str, (ROOT / "tests/dialects").glob("test_a2a*.py")))
+    environ = {"MIDSTREAM_STREAMS": str(streams)}
+    return fails(mutant, tests, environ, ["-n", "0", "--hypothesis-seed=0"])
 
 
 UNTOUCHED = delta("untouched", "state", "MAX_DIGESTS = 1_024", "MAX_DIGESTS = 1_024")
 
 
-def main(names: list[str]) -> int:
-    known = {mutant.name: mutant for mutant in MUTANTS}
-    survived = 0
-    if is_caught(UNTOUCHED):
-        print("the tests fail without any mutant")
-        return 1
-    for name in names or known:
-        caught = is_caught(known[name])
-        survived += not caught
-        print(f"{name:40} {'caught' if caught else 'SURVIVED'}", flush=True)
-    print(f"{survived} survived")
-    return 1 if survived else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(tell(sys.argv[1:], MUTANTS, UNTOUCHED, is_caught))

@@ -1,21 +1,13 @@
 """Breaks one rule of the repair at a time, and tells whether any test notices.
 
-    uv run python -m tests.addons.history_order.mutants [NAME ...]
-
-Each mutant is a copy of both packages with one passage exchanged; the tests of the repair and of
-its dialects run against the copy, few cases each, and must fail.
+uv run python -m tests.addons.history_order.mutants [NAME ...]
 """
 
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-import msgspec
+from tests.mutation import ROOT, Mutant, fails, tell
 
-ROOT = Path(__file__).parents[3]
 ADDON = "addons/midstream_addons/history_order"
 DIALECTS = "proxy/midstream/dialects"
 LAST = ("test_fuzz.py",)
@@ -26,16 +18,6 @@ OF_DIALECTS = (
 )  # fmt: skip
 MYSELF = "test_mutants.py"
 CASES = 300
-TIMEOUT_S = 600
-
-
-class Mutant(msgspec.Struct):
-    """A passage of a file, and what stands there instead."""
-
-    name: str
-    file: str
-    old: str
-    new: str
 
 
 def addon(name: str, module: str, old: str, new: str) -> Mutant:
@@ -269,57 +251,16 @@ MUTANTS = [
 
 
 def is_caught(mutant: Mutant, cases: int = CASES) -> bool:
-    """Run the tests against a mutant. Raises ValueError where its passage is gone."""
-    with tempfile.TemporaryDirectory() as folder:
-        for package in ("addons/midstream_addons", "proxy/midstream"):
-            shutil.copytree(ROOT / package, Path(folder) / package)
-        path = Path(folder) / mutant.file
-        text = path.read_text()
-        if text.count(mutant.old) != 1:
-            found = text.count(mutant.old)
-            raise ValueError(f"{mutant.name}: its passage stands {found} times in {mutant.file}")
-        path.write_text(text.replace(mutant.old, mutant.new))
-        paths = [str(Path(folder) / "addons"), str(Path(folder) / "proxy"), str(ROOT)]
-        mine = Path(__file__).parent
-        last = [str(mine / name) for name in LAST]
-        tests = sorted(set(map(str, mine.glob("test_*.py"))) - {*last, str(mine / MYSELF)})
-        tests += [str(ROOT / "tests" / "dialects" / name) for name in OF_DIALECTS]
-        run = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider",
-             *tests, *last],
-            cwd=ROOT,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(paths),
-                "MIDSTREAM_CASES": str(cases),
-                "PYTHONDONTWRITEBYTECODE": "1",
-            },
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )  # fmt: skip
-        said = run.stdout.decode()
-        if run.returncode != 0 and " failed" not in said:
-            raise ValueError(f"{mutant.name}: {said[-500:]}")
-        return run.returncode != 0
+    """Run the tests against a mutant, the slow ones last."""
+    mine = Path(__file__).parent
+    last = [str(mine / name) for name in LAST]
+    tests = sorted(set(map(str, mine.glob("test_*.py"))) - {*last, str(mine / MYSELF)})
+    tests += [str(ROOT / "tests" / "dialects" / name) for name in OF_DIALECTS]
+    return fails(mutant, [*tests, *last], {"MIDSTREAM_CASES": str(cases)}, ["-n", "0"])
 
 
 UNTOUCHED = Mutant("untouched", f"{ADDON}/state.py", "MAX_STREAMS = 64", "MAX_STREAMS = 64")
 
 
-def main(names: list[str]) -> int:
-    known = {mutant.name: mutant for mutant in MUTANTS}
-    survived = 0
-    if is_caught(UNTOUCHED):
-        print("the tests fail without any mutant")
-        return 1
-    for name in names or known:
-        caught = is_caught(known[name])
-        survived += not caught
-        print(f"{name:40} {'caught' if caught else 'SURVIVED'}", flush=True)
-    print(f"{survived} survived")
-    return 1 if survived else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(tell(sys.argv[1:], MUTANTS, UNTOUCHED, is_caught))

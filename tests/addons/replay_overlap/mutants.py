@@ -1,21 +1,13 @@
 """Breaks one rule of the repair at a time, and tells whether any test notices.
 
-    uv run python -m tests.addons.replay_overlap.mutants [NAME ...]
-
-Each mutant is a copy of both packages with one passage exchanged; the tests of the repair run
-against the copy, few cases each, and must fail.
+uv run python -m tests.addons.replay_overlap.mutants [NAME ...]
 """
 
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-import msgspec
+from tests.mutation import ROOT, Mutant, fails, tell
 
-ROOT = Path(__file__).parents[3]
 ADDON = "addons/midstream_addons/replay_overlap"
 DIALECTS = "proxy/midstream/dialects"
 DIALECT_TESTS = ("ui_stream", "cloudflare_chat", "cloudflare_transcript")
@@ -23,16 +15,6 @@ FIRST = ("offers", "captures", "memory", "transparency")
 """The quick ones."""
 MYSELF = "test_mutants.py"
 CASES = 500
-TIMEOUT_S = 600
-
-
-class Mutant(msgspec.Struct):
-    """A passage of a file, and what stands there instead."""
-
-    name: str
-    file: str
-    old: str
-    new: str
 
 
 def addon(name: str, module: str, old: str, new: str) -> Mutant:
@@ -417,57 +399,16 @@ MUTANTS = [
 
 
 def is_caught(mutant: Mutant, cases: int = CASES) -> bool:
-    """Run the tests against a mutant. Raises ValueError where its passage is gone."""
-    with tempfile.TemporaryDirectory() as folder:
-        for package in ("addons/midstream_addons", "proxy/midstream"):
-            shutil.copytree(ROOT / package, Path(folder) / package)
-        path = Path(folder) / mutant.file
-        text = path.read_text()
-        if text.count(mutant.old) != 1:
-            found = text.count(mutant.old)
-            raise ValueError(f"{mutant.name}: its passage stands {found} times in {mutant.file}")
-        path.write_text(text.replace(mutant.old, mutant.new))
-        paths = [str(Path(folder) / "addons"), str(Path(folder) / "proxy"), str(ROOT)]
-        mine = Path(__file__).parent
-        tests = [str(ROOT / f"tests/dialects/test_{name}.py") for name in DIALECT_TESTS]
-        tests += [str(mine / f"test_{name}.py") for name in FIRST]
-        tests += sorted(set(map(str, mine.glob("test_*.py"))) - {*tests, str(mine / MYSELF)})
-        run = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests,
-             "--hypothesis-seed=0"],
-            cwd=ROOT,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(paths),
-                "MIDSTREAM_CASES": str(cases),
-                "PYTHONDONTWRITEBYTECODE": "1",
-            },
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )  # fmt: skip
-        said = run.stdout.decode()
-        if run.returncode != 0 and " failed" not in said:
-            raise ValueError(f"{mutant.name}: {said[-500:]}")
-        return run.returncode != 0
+    """Run the tests against a mutant, the quick ones first."""
+    mine = Path(__file__).parent
+    tests = [str(ROOT / f"tests/dialects/test_{name}.py") for name in DIALECT_TESTS]
+    tests += [str(mine / f"test_{name}.py") for name in FIRST]
+    tests += sorted(set(map(str, mine.glob("test_*.py"))) - {*tests, str(mine / MYSELF)})
+    return fails(mutant, tests, {"MIDSTREAM_CASES": str(cases)}, ["--hypothesis-seed=0"])
 
 
 UNTOUCHED = Mutant("untouched", f"{ADDON}/state.py", "MAX_RESULTS = 256", "MAX_RESULTS = 256")
 
 
-def main(names: list[str]) -> int:
-    known = {mutant.name: mutant for mutant in MUTANTS}
-    survived = 0
-    if is_caught(UNTOUCHED):
-        print("the tests fail without any mutant")
-        return 1
-    for name in names or known:
-        caught = is_caught(known[name])
-        survived += not caught
-        print(f"{name:40} {'caught' if caught else 'SURVIVED'}", flush=True)
-    print(f"{survived} survived")
-    return 1 if survived else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(tell(sys.argv[1:], MUTANTS, UNTOUCHED, is_caught))

@@ -1,7 +1,8 @@
 """Every rule is one that some test would miss."""
 
 import pytest
-from tests.addons.replay_overlap.mutants import MUTANTS, ROOT, UNTOUCHED, Mutant, is_caught
+from tests.addons.replay_overlap.mutants import MUTANTS, UNTOUCHED, is_caught
+from tests.mutation import ROOT, Mutant
 
 
 @pytest.mark.soak
