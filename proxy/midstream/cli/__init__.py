@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from midstream.cli import describe, health, history, offline, serve
+from midstream.cli import capture, describe, doctor, health, history, offline, serve, sessions
 from midstream.cli.parser import Parser, new_parser, parse
 from midstream.core.errors import Error
 
@@ -38,6 +38,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> Parser:
     parser, verbs = new_parser()
-    for group in (serve, offline, history, describe, health):
+    for group in (serve, offline, capture, doctor, sessions, history, describe, health):
         group.add_verbs(verbs)
     return parser

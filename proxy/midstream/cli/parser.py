@@ -62,6 +62,21 @@ def add_verb(verbs: Verbs, name: str, verb: Verb, summary: str, examples: str) -
     return parser
 
 
+def add_group(verbs: Verbs, name: str, summary: str) -> Verbs:
+    """Add a verb that has verbs of its own, and return where they are added."""
+    parser = verbs.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(options=[], parser=parser)
+    return parser.add_subparsers(
+        title="verbs", metavar="VERB", dest=f"{name}_verb", required=True, parser_class=Parser
+    )
+
+
 def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     """Parse a command line. What stands behind `--` is kept in `options` for `mitm` alone."""
     verbs = _verbs(parser)

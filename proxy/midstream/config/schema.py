@@ -5,7 +5,7 @@ The keys are fixed: keys may be added, never renamed. `Tables` is exactly what a
 for and in which unit.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -38,6 +38,54 @@ class CaptureTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     redact: Annotated[
         tuple[str, ...], Meta(description="headers whose values are removed before recording")
     ] = ("authorization", "cookie", "set-cookie", "x-api-key")
+    redact_paths: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="JSON paths whose values are removed, such as `user.email`, `items[*].key`"
+        ),
+    ] = ()
+    content: Annotated[
+        Literal["full", "hash", "none"],
+        Meta(description="message text: kept, replaced by a keyed hash, or left out"),
+    ] = "full"
+    keep: Annotated[
+        Literal["all", "mended", "errors", "ring"],
+        Meta(
+            description=(
+                "what is written: everything, exchanges that were mended, those that failed, "
+                "or only what is asked for"
+            )
+        ),
+    ] = "all"
+    routes: Annotated[tuple[str, ...], Meta(description="only these routes; empty: all")] = ()
+    paths: Annotated[
+        tuple[str, ...], Meta(description="only these paths, `*` at the end; empty: all")
+    ] = ()
+    sample: Annotated[
+        float, Meta(gt=0, le=1, description="the share of exchanges that is looked at")
+    ] = 1.0
+    ring_bytes: Annotated[
+        int, Meta(ge=1 << 16, le=1 << 32, description="what may wait in memory to be written")
+    ] = 16 << 20
+    ring_seconds: Annotated[
+        float, Meta(gt=0, le=MAX_SECONDS, description="how long it may wait there")
+    ] = 300
+    segment_bytes: Annotated[
+        int, Meta(ge=1 << 16, le=1 << 40, description="a segment file grows to about this size")
+    ] = 64 << 20
+    segment_seconds: Annotated[
+        float, Meta(gt=0, le=30 * MAX_SECONDS, description="and for at most this long")
+    ] = 3600
+    total_bytes: Annotated[
+        int, Meta(ge=1 << 16, le=1 << 50, description="the oldest segments go over this size")
+    ] = 8 << 30
+    min_free_bytes: Annotated[
+        int, Meta(ge=0, le=1 << 50, description="nothing is written with less free disk")
+    ] = 512 << 20
+    sync: Annotated[
+        Literal["none", "interval", "segment"],
+        Meta(description="when data is forced to the disk: never, every second, with each segment"),
+    ] = "interval"
 
 
 class LimitsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,6 +114,9 @@ class SecurityTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trusted_proxies: Annotated[
         tuple[str, ...], Meta(description="addresses whose X-Forwarded-* is believed")
     ] = ()
+    admin_token_file: Annotated[
+        str, Meta(description="a file with the token that opens the inspector page")
+    ] = ""
 
 
 class TlsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
