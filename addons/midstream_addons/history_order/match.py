@@ -7,7 +7,7 @@
   nobody knows which one is there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -39,9 +39,9 @@ def match(
     matching.by_texts(quoted.texts, doubtful)
     found = matching.found
     resolved = list(items)
-    for index, item in enumerate(items):
-        if item.kind is Kind.REFERENCE and (entry := found[index]) is not None:
-            resolved[index] = msgspec.structs.replace(item, kind=entry.kind)
+    for index in [index for index, item in enumerate(items) if item.kind is Kind.REFERENCE]:
+        if (entry := found[index]) is not None:
+            resolved[index] = msgspec.structs.replace(items[index], kind=entry.kind)
     return Matched(resolved, found, matching.ambiguous)
 
 
@@ -74,23 +74,33 @@ class _Matching:
                 self._take(index, held[0])
 
     def by_texts(self, texts: Sequence[bytes | None], doubtful: frozenset[bytes]) -> None:
+        found, ambiguous = self.found, self.ambiguous
         asking: dict[tuple[Kind, bytes], list[int]] = {}
         for index, text in enumerate(texts):
-            if text is not None and self.found[index] is None and not self.ambiguous[index]:
+            if text is not None and found[index] is None and not ambiguous[index]:
                 asking.setdefault((self._items[index].kind, text), []).append(index)
-        said: dict[tuple[Kind, bytes], list[Entry]] = {}
-        for entry in self._path if asking else ():
-            text = entry.text
-            if entry.text is not None and entry.seq not in self._used:
-                said.setdefault((entry.kind, entry.text), []).append(entry)
+        said = self._said(asking)
         for name, indices in asking.items():
-            entries = said.get(name, ())
+            entries = said[name]
             if len(entries) == len(indices) and name[1] not in doubtful:
                 for index, entry in zip(indices, entries, strict=True):
-                    self.found[index] = entry
+                    found[index] = entry
             elif entries:
                 for index in indices:
-                    self.ambiguous[index] = True
+                    ambiguous[index] = True
+
+    def _said(
+        self, asking: Collection[tuple[Kind, bytes]]
+    ) -> dict[tuple[Kind, bytes], list[Entry]]:
+        """Return the entries that said these texts and are not quoted by a key."""
+        said: dict[tuple[Kind, bytes], list[Entry]] = {name: [] for name in asking}
+        for entry in self._path if said else ():
+            text = entry.text
+            if text is not None and entry.seq not in self._used:
+                entries = said.get((entry.kind, text))
+                if entries is not None:
+                    entries.append(entry)
+        return said
 
     def _take(self, index: int, entry: Entry) -> None:
         if entry.seq in self._used:

@@ -31,22 +31,27 @@ def count_pairs(
 
     `kinds` are those that count as text.
     """
-    wanted = kinds | {Kind.CALL}
     turns: dict[object, list[Placed]] = {}
     steps: dict[object, list[Placed]] = {}
     for entry, position in zip(entries, positions, strict=True):
-        if entry is None or entry.kind not in wanted or entry.is_hosted or entry.step is None:
+        if entry is None or entry.is_hosted or entry.step is None:
             continue
-        placed = entry.seq, position, entry.kind is Kind.CALL
-        turns.setdefault(entry.turn, []).append(placed)
+        is_call = entry.kind is Kind.CALL
+        if not is_call and entry.kind not in kinds:
+            continue
+        placed = entry.seq, position, is_call
+        turn = turns.get(entry.turn)
+        if turn is None:
+            turn = turns[entry.turn] = []
+        turn.append(placed)
         if not entry.response:  # where it was learned, every output is a step of its own
             steps.setdefault((entry.turn, entry.step), []).append(placed)
     # All pairs of a turn, less those within one step: counting those alone would be quadratic.
     pairs = [_count(sorted(group)) for group in turns.values()]
     less = [_count(sorted(group)) for group in steps.values()]
     return Pairs(
-        sum(p.comparable for p in pairs) - sum(p.comparable for p in less),
-        sum(p.inverted for p in pairs) - sum(p.inverted for p in less),
+        sum([p.comparable for p in pairs]) - sum([p.comparable for p in less]),
+        sum([p.inverted for p in pairs]) - sum([p.inverted for p in less]),
     )
 
 

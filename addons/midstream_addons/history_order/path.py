@@ -60,11 +60,11 @@ def find_path(ledger: Ledger, quoted: Quoted) -> Path:
             hits.add(held)
         elif text is not None:
             texts[text] = texts.get(text, 0) + 1
-    path = _explaining(ledger, hits) if hits else []
-    if path is None:
+    explained = likely if hits <= {tip} else _explaining(ledger, hits)
+    if explained is None:
         return Path([], refusal="ambiguous_fork")
     wanted = frozenset(texts)
-    path = _extended(ledger, path, texts)
+    path = _extended(ledger, explained if hits else [], texts)
     if not path:
         return Path([], refusal="no_anchor")
     entries = entries if path == likely else _entries_of(ledger, path)
@@ -136,8 +136,7 @@ def _entries_of(ledger: Ledger, path: Sequence[int]) -> list[Entry]:
     for number in path:
         record = ledger.records[number]
         turn, is_whole = turn_of(record), is_complete(record)
-        found += [
-            Entry(seq, kind, keys, text, seq, turn, kind is Kind.HOSTED, is_whole, number)
-            for seq, (kind, keys, text) in enumerate(said_in(record), len(found))
-        ]
+        for kind, keys, text in said_in(record):
+            seq, is_hosted = len(found), kind is Kind.HOSTED
+            found.append(Entry(seq, kind, keys, text, seq, turn, is_hosted, is_whole, number))
     return found

@@ -27,7 +27,7 @@ def plan(matched: Matched) -> Plan:
     moved: list[int] = []
     for stretch in stretches(matched):
         units = units_of(matched, stretch) if len(stretch) > 1 else []
-        targets = _targets(units) if any(unit.moves for unit in units) else {}
+        targets = _targets(units)
         if not targets:
             order += stretch
             continue
@@ -49,13 +49,16 @@ def _targets(units: Sequence[Unit]) -> dict[int, int]:
     Texts are looked at in the order of the ledger, so that whatever may not be overtaken has found
     its own place by then.
     """
+    movable = {place for place, unit in enumerate(units) if unit.moves}
+    targets: dict[int, int] = {}
+    if not movable:
+        return targets
     calls = _Calls(units)
     floor = _Floor(len(units))
     seqs = [(u.first_seq, place) for place, u in enumerate(units) if u.first_seq is not None]
-    targets: dict[int, int] = {}
-    for _, place in sorted(seqs):
-        unit = units[place]
-        target = calls.first(unit, floor.before(place)) if unit.moves else None
+    seqs.sort()
+    for _, place in seqs:
+        target = calls.first(units[place], floor.before(place)) if place in movable else None
         if target is not None and target < place:
             targets[place] = target
             floor.raise_behind(target, target)

@@ -189,7 +189,7 @@ class OpenAIResponses:
         self, history: History, order: Sequence[int], moved: Sequence[int], bonds: Bonds
     ) -> bytes:
         array = Array(history.body, "input")
-        return array.with_elements([array.elements[index] for index in order])
+        return array.with_elements([array.raws[index] for index in order])
 
 
 DIALECT: Final = OpenAIResponses()

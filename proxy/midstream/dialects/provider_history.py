@@ -34,6 +34,8 @@ class Kind(StrEnum):
     REFERENCE = "reference"
     OPAQUE = "opaque"
 
+    __hash__ = str.__hash__  # an Enum's own is written in Python: sets of kinds would be slow
+
 
 class Item(msgspec.Struct, frozen=True, gc=False):
     """One element of a request's history.

@@ -5,7 +5,10 @@ it; where an array grows, its first separator is used again.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import chain, pairwise, repeat
+
+import msgspec
 
 from midstream.core.errors import EditError
 from midstream.core.json_scan import ARRAY, Text
@@ -14,7 +17,10 @@ from midstream.dialects.provider_json import read_elements
 
 
 class Array:
-    """The array under a key of an object. Raises EditError where there is none."""
+    """The array under a key of an object. Raises EditError where there is none.
+
+    `raws` are its elements without a copy of their bytes.
+    """
 
     def __init__(self, document: bytes, key: str) -> None:
         self._document = document
@@ -25,18 +31,22 @@ class Array:
         raws = read_elements(value.raw)
         if not raws:
             raise EditError(f"no elements at {key}")
-        self.elements = list(map(bytes, raws))
-        if sum(map(len, self.elements)) + len(self.elements) + 1 == len(value.raw):
+        self.raws = raws
+        if sum(map(len, raws)) + len(raws) + 1 == len(value.raw):
             # No white space anywhere: what stands between them is known without looking.
             self._edges = value.start + 1, value.end - 1
-            self._between = [b","] * (len(self.elements) - 1)
+            self._between = [b","] * (len(raws) - 1)
             return
         spans = [(item.value.start, item.value.end) for item in value.elements().wanted]
         self._edges = spans[0][0], spans[-1][1]
         self._between = [document[a[1] : b[0]] for a, b in pairwise(spans)]
-        self.elements = [document[start:end] for start, end in spans]
+        self.raws = [document[start:end] for start, end in spans]
 
-    def with_elements(self, elements: Sequence[bytes]) -> bytes:
+    @cached_property
+    def elements(self) -> list[bytes]:
+        return list(map(bytes, self.raws))
+
+    def with_elements(self, elements: Sequence[bytes | msgspec.Raw]) -> bytes:
         """Return the document with these elements, at least one."""
         document, between = self._document, self._between
         start, end = self._edges

@@ -34,9 +34,9 @@ MUTANTS = [
     addon(
         "sorts_the_whole_stretch",
         "plan",
-        "        targets = _targets(units) if any(unit.moves for unit in units) else {}\n",
+        "        targets = _targets(units)\n",
         "        units.sort(key=lambda u: u.first_seq if u.first_seq is not None else 1 << 30)\n"
-        "        targets = _targets(units) if any(unit.moves for unit in units) else {}\n"
+        "        targets = _targets(units)\n"
         "        stretch = [item for unit in units for item in unit.items]\n"
         "        moved += stretch\n",
     ),
@@ -62,8 +62,10 @@ MUTANTS = [
     addon(
         "counts_across_turns",
         "pairs",
-        "turns.setdefault(entry.turn, [])",
-        "turns.setdefault(0, [])",
+        "turn = turns.get(entry.turn)\n"
+        "        if turn is None:\n"
+        "            turn = turns[entry.turn] = []\n",
+        "turn = turns.get(0)\n        if turn is None:\n            turn = turns[0] = []\n",
     ),
     addon(
         "every_response_is_a_turn",
