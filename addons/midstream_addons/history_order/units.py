@@ -15,7 +15,6 @@ from midstream_addons.history_order.entries import Entry
 from midstream_addons.history_order.match import Matched
 
 MOVABLE = frozenset({Kind.TEXT, Kind.REASONING})
-BARRIERS = frozenset({Kind.USER, Kind.SYSTEM, Kind.OPAQUE, Kind.REFERENCE})
 
 
 class Unit(msgspec.Struct, frozen=True, gc=False):
@@ -46,7 +45,7 @@ def stretches(matched: Matched) -> Iterator[list[int]]:
     rows = zip(matched.items, matched.entries, matched.ambiguous, strict=True)
     for index, (item, entry, is_ambiguous) in enumerate(rows):
         if entry is not None:
-            is_barrier = is_ambiguous or item.kind in BARRIERS
+            is_barrier = is_ambiguous
         else:
             is_barrier = item.kind is not Kind.RESULT or item.call_id not in calls
         if is_barrier:

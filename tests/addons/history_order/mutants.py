@@ -131,7 +131,7 @@ MUTANTS = [
         "is_barrier = item.kind is not Kind.RESULT or item.call_id not in calls",
         "is_barrier = item.kind is not Kind.RESULT",
     ),
-    addon("no_barrier_opaque", "units", "Kind.OPAQUE, ", ""),
+    addon("no_barrier_ambiguous", "units", "is_barrier = is_ambiguous\n", "is_barrier = False\n"),
     # who is who
     addon(
         "first_of_duplicates",
