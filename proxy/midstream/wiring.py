@@ -59,10 +59,12 @@ def engine(
     counts: Counts | None = None,
     sink: Sink | None = None,
     observe: bool = False,
+    secret: bytes = b"",
 ) -> Engine:
     """Return the engine of a process. Raises ConfigError.
 
-    The secret that keys conversations is new for each process: nothing outlives it yet.
+    `secret` keys the names of conversations. Processes that share a store share it; without one it
+    is new for each process.
     """
     routes = [
         Route(
@@ -76,7 +78,7 @@ def engine(
     return Engine(
         routes,
         registry.dialects(),
-        secret=os.urandom(SECRET_BYTES),
+        secret=secret or os.urandom(SECRET_BYTES),
         counts=counts,
         sink=sink,
         limits=Limits(max_frame_bytes=config.limits.max_frame_bytes),

@@ -10,7 +10,7 @@ from midstream.config.schema import Config, LimitsTable, RouteTable, SecurityTab
 from midstream.core.addon import Mode
 from midstream.core.engine import Engine, Limits, Route
 from midstream.core.metrics import Counts
-from midstream.core.ports import Sink
+from midstream.core.ports import Sink, Store
 from midstream.hosts.gateway import start
 from midstream.hosts.gateway_service import Gateway, Health
 from midstream.hosts.inspector import Ring
@@ -43,6 +43,7 @@ async def gateway(
     sink: Sink | None = None,
     ring: Ring | None = None,
     health: Mapping[str, Health] | None = None,
+    store: Store | None = None,
 ) -> AsyncIterator[Running]:
     limits = limits or LimitsTable(max_frame_bytes=1 << 20)
     config = Config(
@@ -61,7 +62,7 @@ async def gateway(
         sink=sink or ring,
         limits=Limits(max_frame_bytes=limits.max_frame_bytes),
     )
-    running = await start(engine, config, ring=ring, health=health)
+    running = await start(engine, config, ring=ring, health=health, store=store)
     try:
         yield Running(running, engine)
     finally:

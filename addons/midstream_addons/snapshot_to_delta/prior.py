@@ -73,9 +73,11 @@ def note(agent: Agent, stream: Stream, update: ArtifactUpdate) -> None:
 
 def remember(agent: Agent, key: str, artifact: Artifact) -> None:
     """Keep what an artifact has come to; without a known text only that there was one."""
+    agent.digests.pop(key, None)  # the newest stands last
     agent.digests[key] = digest(artifact.text) if artifact.text else b""
-    agent.digests.move_to_end(key)
     if artifact.has_snapshots:
         agent.snapshots.add(key)
     while len(agent.digests) > MAX_DIGESTS:
-        agent.snapshots.discard(agent.digests.popitem(last=False)[0])
+        oldest = next(iter(agent.digests))
+        del agent.digests[oldest]
+        agent.snapshots.discard(oldest)

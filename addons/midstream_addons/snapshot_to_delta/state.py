@@ -1,7 +1,5 @@
 """What is remembered: of one exchange, and of an agent between exchanges."""
 
-from collections import OrderedDict
-
 import msgspec
 
 from midstream.dialects.a2a import Asked
@@ -76,7 +74,7 @@ class Agent(msgspec.Struct):
     card: str = ""
     reading: str = ""
     streak: int = 0
-    digests: OrderedDict[str, bytes] = msgspec.field(default_factory=OrderedDict)
+    digests: dict[str, bytes] = msgspec.field(default_factory=dict)
     snapshots: set[str] = msgspec.field(default_factory=set)
 
     @property

@@ -139,6 +139,12 @@ class Tables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(description="a file of 64 hex digits that stored conversations are encrypted with"),
     ] = ""
+    store_ttl_seconds: Annotated[
+        float, Meta(ge=1, le=365 * MAX_SECONDS, description="how long an idle conversation is kept")
+    ] = MAX_SECONDS
+    store_max_conversation_bytes: Annotated[
+        int, Meta(ge=1 << 10, le=1 << 28, description="a larger conversation is not stored")
+    ] = 4 << 20
     workers: Annotated[int, Meta(ge=1, le=1024, description="processes")] = 1
     routes: Annotated[
         tuple[RouteTable, ...], Meta(description="where paths lead, first match first")

@@ -19,7 +19,6 @@ ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s?#@]+|null")
 ADDRESS = 'HOST:PORT such as "127.0.0.1:8080" or "[::1]:8080"'
 UPSTREAM = "an http:// or https:// URL with a host and no path"
 STORES = ("memory:", "sqlite:", "valkey:")
-LATER_STORES = ("sqlite:", "valkey:")
 
 
 class Address(NamedTuple):
@@ -101,14 +100,22 @@ def check_name(text: str) -> str:
 
 def check_store(text: str) -> str:
     """Only the scheme is repeated in an error: the rest may hold a password."""
-    if text == "memory:":
-        return text
-    scheme = text.partition(":")[0] + ":" if ":" in text else text
-    if scheme in LATER_STORES:
-        raise ValueError(f'found "{scheme}", expected "memory:": not available in this version')
-    if scheme == "memory:":
+    scheme, colon, rest = text.partition(":")
+    scheme += colon
+    if scheme not in STORES:
+        raise ValueError(
+            f'found {shown(scheme)}, expected "memory:", "sqlite:PATH" or "valkey://HOST:PORT/DB"'
+            f"{near(scheme, STORES)}"
+        )
+    if scheme == "memory:" and rest:
         raise ValueError(f'found {shown(text)}, expected "memory:" with nothing behind it')
-    raise ValueError(f'found {shown(scheme)}, expected "memory:"{near(scheme, STORES)}')
+    if scheme == "sqlite:" and (not rest or rest.startswith("//")):
+        raise ValueError(
+            f'found {shown(text)}, expected a path such as "sqlite:/var/lib/midstream/store.db"'
+        )
+    if scheme == "valkey:" and not _is_valkey(text):
+        raise ValueError('found another form, expected "valkey://[USER:PASSWORD@]HOST[:PORT][/DB]"')
+    return text
 
 
 def check_workers(count: int) -> int:
@@ -155,6 +162,17 @@ ROUTE_CHECKS: dict[str, Callable[[Any], object]] = {
     "path": check_path,
     "upstream": check_upstream,
 }
+
+
+def _is_valkey(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        is_port = parts.port != 0
+    except ValueError:
+        return False
+    database = parts.path.removeprefix("/")
+    is_plain = not parts.query and not parts.fragment and text.startswith("valkey://")
+    return is_plain and is_port and bool(parts.hostname) and (not database or database.isdecimal())
 
 
 def _is_ipv6(text: str) -> bool:

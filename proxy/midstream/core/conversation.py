@@ -43,15 +43,20 @@ def _values(headers: Headers, name: str) -> str:
 
 
 class Conversation:
-    """The states of one chat, by addon name."""
+    """The states of one chat, by addon name.
 
-    __slots__ = ("key", "sizes", "states", "users")
+    `users` are the exchanges that use it now, `version` is that of the stored copy it was read from
+    or written to last.
+    """
+
+    __slots__ = ("key", "sizes", "states", "users", "version")
 
     def __init__(self, key: bytes) -> None:
         self.key = key
         self.states: dict[str, object] = {}
         self.sizes: dict[str, int] = {}
         self.users = 0
+        self.version = 0
 
     def state[C](self, name: str, new: Callable[[], C]) -> C:
         """Return the state kept under a name; `new` makes it when there is none."""
@@ -86,6 +91,10 @@ class Conversations:
         conversation.users += 1
         self._evict()
         return conversation
+
+    def find(self, key: bytes) -> Conversation | None:
+        """Return the conversation of a key if it is in memory."""
+        return self._known.get(key)
 
     def close(self, conversation: Conversation, sizes: dict[str, int]) -> None:
         """Count one user less, note how large the states have grown, and forget the oldest.

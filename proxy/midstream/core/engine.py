@@ -25,6 +25,7 @@ from midstream.core.metrics import Counts
 from midstream.core.ports import Sink
 from midstream.core.series import start_known_series
 from midstream.core.session import Session
+from midstream.core.stored import unpacked
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -76,6 +77,8 @@ class Engine:
         self.counts = counts if counts is not None else Counts()
         self.limits = limits or Limits()
         self.conversations = Conversations(self.limits.conversations)
+        self.on_left: Callable[[Conversation], None] = lambda _conversation: None
+        """Called with every conversation that an exchange has left, after it is measured."""
         self._dialects = tuple(dialects)
         self._secret = secret
         self._sink = sink
@@ -109,9 +112,10 @@ class Engine:
         def on_close() -> None:
             for conversation in opened.values():
                 self.conversations.close(conversation, self._sizes(conversation, seats))
+                self.on_left(conversation)
             self._count_conversations()
 
-        return Session(
+        session = Session(
             exchange,
             self._chain(exchange, seats),
             self.counts,
@@ -120,6 +124,40 @@ class Engine:
             readers=readers,
             on_close=on_close,
         )
+        session.conversations = tuple(opened.values())
+        return session
+
+    def keys(self, head: RequestHead, route: Route) -> list[bytes]:
+        """Return the keys of the conversations that an exchange with this head would use."""
+        exchange = Exchange(0, route.name, route.upstream, head, "", route.path)
+        keys: dict[bytes, None] = {}
+        for addon, mode in route.addons:
+            found = None if mode is Mode.OFF else self._readers(exchange, addon)
+            if found is not None:
+                keys[found[1]] = None
+        return list(keys)
+
+    def restore(self, key: bytes, value: bytes, version: int, route: Route) -> None:
+        """Take over a conversation as a store had it. Raises StoreError.
+
+        One that an exchange uses stays as it is: nothing stored can be newer.
+        """
+        known = self.conversations.find(key)
+        if known is not None and (known.users or known.version >= version):
+            return
+        fresh = {addon.name: addon.new_conversation() for addon, _ in route.addons}
+        types = {name: type(state) for name, state in fresh.items() if state is not None}
+        states = unpacked(value, types)
+        conversation = self.conversations.open(key)
+        conversation.states.update(states)
+        conversation.version = version
+        sizes = {
+            addon.name: self._attempt(addon, partial(_measured, addon, states[addon.name]), 0)
+            for addon, _ in route.addons
+            if addon.name in states
+        }
+        self.conversations.close(conversation, sizes)
+        self._count_conversations()
 
     def _seat(
         self, exchange: Exchange, addon: AnyAddon, mode: Mode, opened: dict[bytes, Conversation]
@@ -127,24 +165,33 @@ class Engine:
         """Return what an addon needs in an exchange, or None where no dialect reads it."""
         if mode is Mode.OFF:
             return None
-        head = exchange.head
 
-        def find() -> _Seat | None:
-            readers = tuple(
-                dialect
-                for dialect in self._dialects
-                if dialect.name in addon.dialects and dialect.reads(head)
-            )
-            if not readers:
+        def take() -> _Seat | None:
+            found = self._readers(exchange, addon)
+            if found is None:
                 return None
-            path = readers[0].conversation_path(head)
-            key = conversation_key(exchange, path, self._secret)
+            readers, key = found
             if key not in opened:
                 opened[key] = self.conversations.open(key)
             opened[key].state(addon.name, addon.new_conversation)
             return _Seat(addon, mode, readers, opened[key])
 
-        return self._attempt(addon, find, None)
+        return self._attempt(addon, take, None)
+
+    def _readers(
+        self, exchange: Exchange, addon: AnyAddon
+    ) -> tuple[tuple[Dialect, ...], bytes] | None:
+        """Return the dialects that read an exchange for an addon, and its conversation's key."""
+        head = exchange.head
+        readers = tuple(
+            dialect
+            for dialect in self._dialects
+            if dialect.name in addon.dialects and dialect.reads(head)
+        )
+        if not readers:
+            return None
+        path = readers[0].conversation_path(head)
+        return readers, conversation_key(exchange, path, self._secret)
 
     def _chain(self, exchange: Exchange, seats: Sequence[_Seat]) -> Chain | None:
         if not seats:

@@ -134,6 +134,8 @@ RECONNECT_RESULTS = ("rebuilt", "passed", "unknown")
 PAIR_STATES = ("comparable", "inverted_in", "inverted_out")
 PREFIX_STATES = ("kept", "sent")
 STORE_OPS = ("load", "save")
+STORE_FAILURES = (*STORE_OPS, "size")
+"""`size`: a conversation that is larger than what is stored of one."""
 CHAIN_REASONS = ("hold_bound", "too_large", "bad_encoding")
 """Reasons that the chain and the session count for every addon, beside the addon's own."""
 

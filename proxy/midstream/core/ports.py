@@ -55,4 +55,6 @@ class Store(Protocol):
         """Return the value and its version, or None."""
 
     async def save(self, key: bytes, value: bytes, version: int, ttl_s: float) -> bool:
-        """Store a value unless a newer version is there; tell whether it was stored."""
+        """Store a value unless a version as new is there; tell whether it was stored."""
+
+    async def close(self) -> None: ...

@@ -25,6 +25,7 @@ from enum import StrEnum
 from midstream.core.addon import Answer, Ending
 from midstream.core.body import BodyCollector
 from midstream.core.chain import Chain, Pending
+from midstream.core.conversation import Conversation
 from midstream.core.errors import Error, WireError
 from midstream.core.exchange import Exchange, ResponseHead, Transport
 from midstream.core.frames import Frame, Kind, Side
@@ -100,6 +101,8 @@ class Session:
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
         self.exchange = exchange
+        self.conversations: tuple[Conversation, ...] = ()
+        """What it has in common with other exchanges."""
         self.state = State.NEW
         self._chain = chain
         self._traffic = Traffic(exchange, counts)

@@ -18,7 +18,8 @@ from midstream.config.schema import Config
 from midstream.config.values import Address, parse_address
 from midstream.core.engine import Engine
 from midstream.core.metrics import Counts
-from midstream.core.ports import Record, Sink
+from midstream.core.ports import Record, Sink, Store
+from midstream.hosts import keeping
 from midstream.hosts.gateway_service import Gateway, Health
 from midstream.hosts.inspector import Ring
 
@@ -42,12 +43,14 @@ async def start(
     *,
     ring: Ring | None = None,
     health: Mapping[str, Health] | None = None,
+    store: Store | None = None,
 ) -> Gateway:
     """Start a gateway in the running loop; its owner closes it. Raises ConfigError.
 
-    `ring` is a sink of the engine, which the inspector shows; `health` is what `/readyz` names.
+    `ring` is a sink of the engine, which the inspector shows; `health` is what `/readyz` names;
+    `store` keeps conversations, and is closed with the gateway.
     """
-    gateway = Gateway(engine, config, ring or Ring(), health or {})
+    gateway = Gateway(engine, config, ring or Ring(), health or {}, store)
     try:
         await gateway.listen()
     except BaseException:
@@ -61,18 +64,25 @@ def serve(config: Config, *, observe: bool = False) -> int:
     counts, ring = Counts(), Ring()
     recorder = _recorder(config, counts)
     sinks: tuple[Sink, ...] = (ring,) if recorder is None else (ring, recorder)
-    engine = wiring.engine(config, counts=counts, sink=Fan(*sinks), observe=observe)
+    store, secret = keeping.opened(config)
+    engine = wiring.engine(config, counts=counts, sink=Fan(*sinks), observe=observe, secret=secret)
     if recorder is None:
-        return uvloop.run(_serve(engine, config, ring, {}))
+        return uvloop.run(_serve(engine, config, ring, {}, store))
     recorder.start()
     try:
-        return uvloop.run(_serve(engine, config, ring, {"capture": recorder}))
+        return uvloop.run(_serve(engine, config, ring, {"capture": recorder}, store))
     finally:
         recorder.stop()
 
 
-async def _serve(engine: Engine, config: Config, ring: Ring, health: Mapping[str, Health]) -> int:
-    gateway = await start(engine, config, ring=ring, health=health)
+async def _serve(
+    engine: Engine,
+    config: Config,
+    ring: Ring,
+    health: Mapping[str, Health],
+    store: Store | None,
+) -> int:
+    gateway = await start(engine, config, ring=ring, health=health, store=store)
     try:
         stop = _stop_on_signals()
         sys.stderr.write(f"{_listening(config, gateway)}\n")

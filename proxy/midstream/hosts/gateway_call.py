@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import msgspec
@@ -65,6 +65,10 @@ class Streams:
         self.open: dict[int, Stream] = {}
         self.is_draining = False
         self._is_ending = False
+
+    @property
+    def sessions(self) -> Iterable[Session]:
+        return [stream.session for stream in self.open.values()]
 
     def end(self) -> None:
         """Ask every stream to end in good order, those that open from now on too."""

@@ -19,6 +19,7 @@ from midstream.hosts import gateway_http, gateway_ws, origins
 from midstream.hosts.gateway_call import Call, Refusal, Streams
 from midstream.hosts.gateway_server import BadBody, Request
 from midstream.hosts.gateway_upstream import UpstreamFailure, Upstreams
+from midstream.hosts.keeper import Keeper
 
 logger = logging.getLogger(__name__)
 
@@ -39,13 +40,19 @@ class Handler:
     """Handles every request of a gateway."""
 
     def __init__(
-        self, engine: Engine, upstreams: Upstreams, streams: Streams, rules: Rules
+        self,
+        engine: Engine,
+        upstreams: Upstreams,
+        streams: Streams,
+        rules: Rules,
+        keeper: Keeper | None = None,
     ) -> None:
         self._engine = engine
         self._counts = engine.counts
         self._upstreams = upstreams
         self._streams = streams
         self._rules = rules
+        self._keeper = keeper
 
     async def __call__(self, request: Request) -> web.StreamResponse:
         """Answer one request."""
@@ -67,6 +74,8 @@ class Handler:
         route = self._engine.route(head)
         if route is None:
             raise Refusal(404, "no_route", f"no route matches the path {_shown(head.path)}")
+        if self._keeper is not None:
+            await self._keeper.recall(head, route)
         is_trusted = heads.is_trusted(request.peer, self._rules.trusted_proxies)
         call = Call(
             request, head, route, self._engine, self._upstreams, self._streams,

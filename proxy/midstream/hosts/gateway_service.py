@@ -17,6 +17,7 @@ from midstream.config.values import parse_address
 from midstream.core import metrics
 from midstream.core.engine import Engine
 from midstream.core.errors import ConfigError
+from midstream.core.ports import Store
 from midstream.hosts import gateway_heads as heads
 from midstream.hosts.admin import Admin, reason
 from midstream.hosts.gateway_call import Streams
@@ -26,6 +27,7 @@ from midstream.hosts.gateway_upstream import Upstreams
 from midstream.hosts.gateway_watch import Watch
 from midstream.hosts.gateway_wire import write_header_bytes_as_they_came
 from midstream.hosts.inspector import Ring
+from midstream.hosts.keeping import keeper
 
 logger = logging.getLogger(__name__)
 
@@ -46,21 +48,29 @@ class Gateway:
     """A running gateway. `start` makes one."""
 
     def __init__(
-        self, engine: Engine, config: Config, ring: Ring, health: Mapping[str, Health]
+        self,
+        engine: Engine,
+        config: Config,
+        ring: Ring,
+        health: Mapping[str, Health],
+        store: Store | None = None,
     ) -> None:
         write_header_bytes_as_they_came()
         self._config = config
         self._counts = engine.counts
-        self._health = health
+        self._health = dict(health)
         self._upstreams = Upstreams(config.tls.upstream_ca)
         self.streams = Streams(engine)
+        self._keeper = None if store is None else keeper(engine, self.streams, store, config)
+        if self._keeper is not None:
+            self._health["store"] = self._keeper
         rules = Rules(
             frozenset(origin.lower() for origin in config.security.allowed_origins),
             heads.parse_networks(config.security.trusted_proxies),
             "https" if config.tls.cert else "http",
         )
         self._server = Server(
-            Handler(engine, self._upstreams, self.streams, rules),
+            Handler(engine, self._upstreams, self.streams, rules, self._keeper),
             engine.counts,
             head_seconds=config.limits.max_header_seconds,
             max_connections=config.limits.max_connections,
@@ -84,6 +94,8 @@ class Gateway:
             raise ConfigError(f"listen: cannot listen on {address}: {reason(error)}") from error
         self.port = self._listener.sockets[0].getsockname()[1]
         self.watch.start()
+        if self._keeper is not None:
+            self._keeper.start()
 
     def readiness(self) -> tuple[int, str]:
         """Return status and text of `/readyz`."""
@@ -115,6 +127,8 @@ class Gateway:
             client.cut()
         await self._until(asyncio.get_running_loop().time() + END_SECONDS)
         self.watch.stop()
+        if self._keeper is not None:
+            await self._keeper.stop()
         await self._upstreams.close()
         await self._admin.close()
 
