@@ -66,7 +66,19 @@ def engine(
     `secret` keys the names of conversations. Processes that share a store share it; without one it
     is new for each process.
     """
-    routes = [
+    return Engine(
+        routes(config, observe=observe),
+        registry.dialects(),
+        secret=secret or os.urandom(SECRET_BYTES),
+        counts=counts,
+        sink=sink,
+        limits=limits(config),
+    )
+
+
+def routes(config: Config, *, observe: bool = False) -> list[Route]:
+    """Return the routes as an engine takes them. Raises ConfigError."""
+    return [
         Route(
             name=route.table.name,
             path=route.table.path,
@@ -75,14 +87,11 @@ def engine(
         )
         for route in resolve(config, observe=observe)
     ]
-    return Engine(
-        routes,
-        registry.dialects(),
-        secret=secret or os.urandom(SECRET_BYTES),
-        counts=counts,
-        sink=sink,
-        limits=Limits(max_frame_bytes=config.limits.max_frame_bytes),
-    )
+
+
+def limits(config: Config) -> Limits:
+    """Return the bounds of an engine."""
+    return Limits(max_frame_bytes=config.limits.max_frame_bytes)
 
 
 def _resolved(

@@ -11,7 +11,7 @@ import msgspec
 from midstream.core import edit, raw
 from midstream.core.frames import Frame
 from midstream.dialects import cloudflare_chat as chat
-from midstream.dialects.cloudflare_chat import Response, ToolResult
+from midstream.dialects.cloudflare_chat import Response
 from midstream.dialects.cloudflare_transcript import Stream
 from midstream.dialects.ui_stream import (
     Chunk,
@@ -49,7 +49,7 @@ class Rewriter(msgspec.Struct, frozen=True):
 
     stream: Stream
     form: Form
-    results: dict[str, ToolResult]
+    results: dict[str, dict[str, bytes]]
     adopts: Adoption = None
 
     def drafts(self, frame: Frame, response: Response) -> list[Draft]:
@@ -105,15 +105,7 @@ class Rewriter(msgspec.Struct, frozen=True):
             {**start, "type": b'"tool-input-start"'},
             tool_input(call, chunk.get("input", b"null")),
         ]
-        return chunks if result is None else [*chunks, tool_outcome(call, _fields(result))]
-
-
-def _fields(result: ToolResult) -> dict[str, bytes]:
-    return {
-        "state": raw.quote(result.state),
-        "output": bytes(result.output),
-        "errorText": raw.quote(result.errorText),
-    }
+        return chunks if result is None else [*chunks, tool_outcome(call, result)]
 
 
 def joined_drafts(drafts: Sequence[Draft]) -> Iterator[Draft]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from midstream.core import raw
 from midstream.core.frames import Frame
 from midstream.dialects.cloudflare_chat import ToolResult
 from midstream.dialects.cloudflare_transcript import Place, Transcript
@@ -24,7 +25,7 @@ def keep_last(known: dict[str, Any], count: int) -> None:
 
 
 class Chat(msgspec.Struct):
-    """The chat: its transcript, and what the client's tools have answered.
+    """The chat: its transcript, and what the client's tools have answered, as members of parts.
 
     `waiting_pages` are the pages (by `_pk`) that answered a tool and have not yet attached to the
     continuation it starts: their AI SDK has already taken its snapshot. `is_unfinished` tells that
@@ -33,7 +34,7 @@ class Chat(msgspec.Struct):
     """
 
     transcript: Transcript
-    results: dict[str, ToolResult] = msgspec.field(default_factory=dict)
+    results: dict[str, dict[str, bytes]] = msgspec.field(default_factory=dict)
     pages: dict[str, None] = msgspec.field(default_factory=dict)
     waiting_pages: dict[str, None] = msgspec.field(default_factory=dict)
     sockets: int = 0
@@ -57,13 +58,17 @@ class Chat(msgspec.Struct):
         keep_last(self.waiting_pages, MAX_PAGES)
 
     def note_result(self, result: ToolResult) -> None:
-        self.results[result.toolCallId] = result
+        self.results[result.toolCallId] = {
+            "state": raw.quote(result.state),
+            "output": bytes(result.output),
+            "errorText": raw.quote(result.errorText),
+        }
         while len(self.results) > MAX_RESULTS or self.result_bytes > MAX_RESULT_BYTES:
             del self.results[next(iter(self.results))]
 
     @property
     def result_bytes(self) -> int:
-        return sum(len(bytes(result.output)) for result in self.results.values())
+        return sum(len(outcome["output"]) for outcome in self.results.values())
 
 
 class Socket(msgspec.Struct):

@@ -53,13 +53,16 @@ def run(args: argparse.Namespace) -> int:
     from midstream.config import load
 
     keys = ("upstream", "listen", "admin", "observe", "workers")
-    config = load(args.config, flags={key: getattr(args, key) for key in keys})
+    flags = {key: getattr(args, key) for key in keys}
+    config = load(args.config, flags=flags)
     wiring.resolve(config)  # a wrong addon is told before anything is opened
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
 
     from midstream.hosts import gateway
 
-    return gateway.serve(config, observe=config.observe)
+    return gateway.serve(
+        config, observe=config.observe, load=lambda: load(args.config, flags=flags)
+    )
 
 
 def mitm(args: argparse.Namespace) -> int:

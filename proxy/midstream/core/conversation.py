@@ -8,7 +8,7 @@ exchange is using is never forgotten, so that the bounds give way to the connect
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -81,6 +81,9 @@ class Conversations:
 
     def __len__(self) -> int:
         return len(self._known)
+
+    def __iter__(self) -> Iterator[Conversation]:
+        return iter(self._known.values())
 
     def open(self, key: bytes) -> Conversation:
         """Return the conversation of a key, new or known, and count one more user of it."""

@@ -83,6 +83,15 @@ class Engine:
         self._secret = secret
         self._sink = sink
         self._exchanges = 0
+        self._start_series()
+
+    def reroute(self, routes: Sequence[Route], limits: Limits) -> None:
+        """Take other routes and limits for the exchanges that open from now on."""
+        self.routes = tuple(routes)
+        self.limits = msgspec.structs.replace(limits, conversations=self.limits.conversations)
+        self._start_series()
+
+    def _start_series(self) -> None:
         start_known_series(self.counts, [(route.name, route.addons) for route in self.routes])
 
     def route(self, head: RequestHead) -> Route | None:

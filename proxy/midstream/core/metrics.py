@@ -110,6 +110,12 @@ LOOP_LAG = _histogram(
     "How late the event loop runs its timers.",
     (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0),
 )
+CONNECTIONS = _gauge("connections", "Client connections open now.")
+CONNECTION_LIMIT = _gauge("connection_limit", "Client connections that may be open at once.")
+RELOADS = _counter("config_reloads", "Reloads of the configuration.", "result")
+RELOADED = _gauge(
+    "config_last_reload_successful", "1, or 0 where the last reload kept the old configuration."
+)
 DRAINING = _gauge("draining", "1 while the process ends its streams before it exits.")
 CONVERSATIONS = _gauge("conversations", "Conversations remembered now.")
 CONVERSATION_BYTES = _gauge("conversation_bytes", "Bytes of the conversations remembered now.")
@@ -134,6 +140,7 @@ RECONNECT_RESULTS = ("rebuilt", "passed", "unknown")
 PAIR_STATES = ("comparable", "inverted_in", "inverted_out")
 PREFIX_STATES = ("kept", "sent")
 STORE_OPS = ("load", "save")
+RELOAD_RESULTS = ("taken", "refused")
 STORE_FAILURES = (*STORE_OPS, "size")
 """`size`: a conversation that is larger than what is stored of one."""
 CHAIN_REASONS = ("hold_bound", "too_large", "bad_encoding")

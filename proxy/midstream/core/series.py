@@ -34,6 +34,8 @@ def start_known_series(counts: Counts, routes: Iterable[RouteAddons]) -> None:
 def _start_process(counts: Counts) -> None:
     for metric in (
         metrics.CAPTURE_BYTES,
+        metrics.CONNECTIONS,
+        metrics.CONNECTION_LIMIT,
         metrics.CONVERSATIONS,
         metrics.CONVERSATION_BYTES,
         metrics.DRAINING,
@@ -44,6 +46,8 @@ def _start_process(counts: Counts) -> None:
     counts.start_at_zero(metrics.ADDED_LATENCY, SIDES)
     counts.start_at_zero(metrics.CAPTURE_RECORDS, tuple(kind.value for kind in RecordKind))
     counts.start_at_zero(metrics.REJECTED, metrics.REJECTIONS)
+    counts.start_at_zero(metrics.RELOADS, metrics.RELOAD_RESULTS)
+    counts.set(metrics.RELOADED, (), 1)
     counts.start_at_zero(metrics.STORE_SECONDS, metrics.STORE_OPS)
     counts.start_at_zero(metrics.STORE_ERRORS, metrics.STORE_FAILURES)
 

@@ -51,7 +51,7 @@ class Handler:
         self._counts = engine.counts
         self._upstreams = upstreams
         self._streams = streams
-        self._rules = rules
+        self.rules = rules
         self._keeper = keeper
 
     async def __call__(self, request: Request) -> web.StreamResponse:
@@ -76,7 +76,7 @@ class Handler:
             raise Refusal(404, "no_route", f"no route matches the path {_shown(head.path)}")
         if self._keeper is not None:
             await self._keeper.recall(head, route)
-        is_trusted = heads.is_trusted(request.peer, self._rules.trusted_proxies)
+        is_trusted = heads.is_trusted(request.peer, self.rules.trusted_proxies)
         call = Call(
             request, head, route, self._engine, self._upstreams, self._streams,
             self._forwarded(request, raw, is_trusted), self._origin(request, raw, is_trusted),
@@ -113,16 +113,16 @@ class Handler:
         if hosts > 1 or (hosts == 0 and request.version >= HttpVersion11):
             raise Refusal(400, "bad_host", f"found {hosts} Host headers, expected 1", close=True)
         origin = header(head.headers, "origin")
-        allowed = self._rules.allowed_origins
+        allowed = self.rules.allowed_origins
         if allowed and origin is not None and origin.lower() not in allowed:
             raise Refusal(403, "origin", f"the origin {_shown(origin)} is not allowed")
 
     def _forwarded(self, request: Request, raw: Headers, is_trusted: bool) -> Headers:
-        headers = heads.forwarded(raw, request.peer, self._rules.scheme, trusted=is_trusted)
+        headers = heads.forwarded(raw, request.peer, self.rules.scheme, trusted=is_trusted)
         return heads.end_to_end(headers, NOT_FORWARDED)
 
     def _origin(self, request: Request, raw: Headers, is_trusted: bool) -> str:
-        scheme = self._rules.scheme
+        scheme = self.rules.scheme
         if is_trusted:
             return origins.claimed(raw, scheme, request.forwarded)
         return origins.origin(scheme, header(raw, "host"))

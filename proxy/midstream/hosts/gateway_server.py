@@ -187,8 +187,13 @@ class Server(web.Server):
         )
         self._running = asyncio.get_running_loop()
         self._counts = counts
+        self.allow(head_seconds, max_connections)
+
+    def allow(self, head_seconds: float, max_connections: int) -> None:
+        """Set the limits for connections that are made from now on."""
         self._head_seconds = head_seconds
         self._max_connections = max_connections
+        self._counts.set(metrics.CONNECTION_LIMIT, (), max_connections)
 
     def __call__(self) -> Connection:
         return Connection(
@@ -206,11 +211,18 @@ class Server(web.Server):
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
+        self._counts.set(metrics.CONNECTIONS, (), len(self._connections))
         surplus = len(self._connections) - self._max_connections
         cast("Connection", handler).is_surplus = surplus > 0
         if surplus > MAX_REFUSED_CONNECTIONS:
             self._counts.add(metrics.REJECTED, ("connections",))
             transport.abort()
+
+    def connection_lost(
+        self, handler: web.RequestHandler, error: BaseException | None = None
+    ) -> None:
+        super().connection_lost(handler, error)
+        self._counts.set(metrics.CONNECTIONS, (), len(self._connections))
 
     @property
     def clients(self) -> list[Connection]:

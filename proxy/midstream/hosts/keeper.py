@@ -65,6 +65,7 @@ class Keeper:
         self._seen: dict[int, int] = {}
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._saving = 0
         self._is_ending = False
         self._retry_at = 0.0
         self.healthy = True
@@ -96,6 +97,11 @@ class Keeper:
         if self._task is not None:
             await self._task
         await self._store.close()
+
+    @property
+    def unsaved(self) -> int:
+        """How many conversations are waiting to be saved, or on their way."""
+        return len(self._unsaved) + self._saving
 
     # --- loading ----------------------------------------------------------------------------------
 
@@ -154,7 +160,9 @@ class Keeper:
             await self._probe()
         while self._unsaved and self.healthy:
             batch = [self._unsaved.pop(key) for key in list(self._unsaved)[:PARALLEL_SAVES]]
+            self._saving = len(batch)
             await asyncio.gather(*(self._save(conversation) for conversation in batch))
+            self._saving = 0
 
     async def _probe(self) -> None:
         """Find out whether the store is back."""
