@@ -136,7 +136,7 @@ def segments(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        names = sorted({file.name[:-11] for file in _segments_in(path)})
+        names = sorted({file.name[:-11] for file in segments_in(path)})
         if not names:
             raise CaptureError(f"{path}: the directory holds no capture")
         if len(names) > 1:
@@ -145,13 +145,14 @@ def segments(path: Path) -> list[Path]:
                 + ", ".join(str(path / name) for name in names)
             )
         path = path / names[0]
-    found = [file for file in _segments_in(path.parent) if file.name[:-11] == path.name]
+    found = [file for file in segments_in(path.parent) if file.name[:-11] == path.name]
     if not found:
         raise CaptureError(f"{path}: no such capture")
     return found
 
 
-def _segments_in(directory: Path) -> list[Path]:
+def segments_in(directory: Path) -> list[Path]:
+    """Return the segments of all captures of a directory, in order."""
     if not directory.is_dir():
         return []
     return sorted(file for file in directory.iterdir() if re.search(r".-\d{6}\.cap\Z", file.name))
@@ -183,6 +184,32 @@ class Reader:
                 return
             yield found
             offset = file.tell()
+
+
+class Tail:
+    """Reads one segment while it grows: a record that is cut at the end is read when it is whole.
+
+    Raises CaptureError where the file is no capture.
+    """
+
+    def __init__(self, path: Path) -> None:
+        _check_header(path)
+        self._file = path.open("rb")
+        self._offset = HEADER_BYTES
+
+    def records(self) -> Iterator[StoredRecord]:
+        """Return the records that are whole by now and were not returned before."""
+        while True:
+            self._file.seek(self._offset)
+            prefix = self._file.read(PREFIX_BYTES)
+            found = _read_record(prefix, self._file) if prefix else ""
+            if isinstance(found, str):
+                return
+            self._offset = self._file.tell()
+            yield found
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def read(path: Path | str) -> Reader:
