@@ -13,14 +13,15 @@ from typing import BinaryIO
 import msgspec
 
 from midstream import wiring
-from midstream.adapters.capture_format import HEADER, Reader, StoredRecord, encode, read
+from midstream.adapters.capture_format import HEADER, StoredRecord, encode
+from midstream.adapters.capture_open import Source, open_capture
 from midstream.config import load
 from midstream.core.addon import Answer
 from midstream.core.engine import Engine
 from midstream.core.errors import CaptureError, ConfigError
 from midstream.core.frames import Frame, Side
 from midstream.core.ports import Record, RecordKind
-from midstream.hosts.replay_diff import Differ, Difference
+from midstream.hosts.replay_diff import Differ, Difference, Verdicts
 from midstream.hosts.replay_run import Replayer
 from midstream.hosts.replay_script import Script
 
@@ -83,7 +84,7 @@ class Tally(msgspec.Struct):
 def main(capture: str, config: str | None, observe: bool, out: str | None, diff: bool) -> int:
     """Run `midstream replay`: return 1 if `diff` found differences, 2 if it cannot be run."""
     try:
-        reader = read(capture)
+        reader = open_capture(capture)
         if out is None:
             return _run(reader, config, observe, None, diff)
         with _created(Path(out), reader) as file:
@@ -96,13 +97,14 @@ def main(capture: str, config: str | None, observe: bool, out: str | None, diff:
 
 
 def _run(
-    reader: Reader, config: str | None, observe: bool, out: BinaryIO | None, diff: bool
+    reader: Source, config: str | None, observe: bool, out: BinaryIO | None, diff: bool
 ) -> int:
     sink = Recording()
     engine = wiring.engine(load(config, needs_upstream=False), sink=sink, observe=observe)
     replayer = Replayer(engine, Script(reader))
-    differ, tally = Differ(), Tally()
+    differ, verdicts, tally = Differ(), Verdicts(), Tally()
     for record in reader:
+        verdicts.captured(record)
         tally.records += 1
         tally.exchanges += record.kind is RecordKind.OPEN
         tally.received += record.kind is RecordKind.FRAME
@@ -112,12 +114,20 @@ def _run(
             tally.differences += len(found)
             if diff:
                 _print_differences(found)
-        _write(sink.take(), out, record, replayer)
+        made = sink.take()
+        for new in made:
+            verdicts.replayed(replayer.numbers[new.exchange], new)
+        _write(made, out, record, replayer)
+    if replayer.is_mended:  # else no addon ran, and there is nothing to compare
+        changed = list(verdicts.differences())
+        tally.differences += len(changed)
+        if diff:
+            sys.stdout.write("".join(f"{line}\n" for line in changed))
     _print_summary(reader, tally, sink.rules, replayer)
     return 1 if diff and tally.differences else 0
 
 
-def _created(path: Path, reader: Reader) -> BinaryIO:
+def _created(path: Path, reader: Source) -> BinaryIO:
     """Make the capture that a replay writes. Raises CaptureError over the capture that it reads."""
     if any(path.exists() and path.samefile(source) for source in reader.paths):
         raise CaptureError(f"{path}: is the capture that is read, name another to write")
@@ -147,7 +157,7 @@ def _print_differences(found: Iterable[Difference]) -> None:
 
 
 def _print_summary(
-    reader: Reader, tally: Tally, rules: Counter[tuple[str, str]], replayer: Replayer
+    reader: Source, tally: Tally, rules: Counter[tuple[str, str]], replayer: Replayer
 ) -> None:
     lines = [
         f"{tally.records} records, {tally.exchanges} exchanges: {tally.received} frames received, "

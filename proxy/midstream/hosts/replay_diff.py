@@ -4,16 +4,19 @@ WebSocket messages and events are compared one by one; a body is compared when i
 because it may have been recorded whole or in pieces.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from midstream.adapters.capture_format import StoredRecord
 from midstream.core.frames import Frame, Kind, Side
-from midstream.core.ports import RecordKind
+from midstream.core.ports import Record, RecordKind
 from midstream.hosts.replay_run import Left
 
 EXCERPT_BYTES = 160
+
+type Words = tuple[tuple[str, str], ...]
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -30,6 +33,44 @@ class Difference(msgspec.Struct, frozen=True):
         yield f"{where}: captured {_count(self.captured)}, replay {_count(self.replayed)}"
         yield from (f"  - {_excerpt(frame)}" for frame in self.captured)
         yield from (f"  + {_excerpt(frame)}" for frame in self.replayed)
+
+
+class Verdicts:
+    """What the addons did in each exchange, in the capture and in the replay."""
+
+    def __init__(self) -> None:
+        self._captured: dict[int, Counter[str]] = {}
+        self._replayed: dict[int, Counter[str]] = {}
+
+    def captured(self, record: StoredRecord) -> None:
+        _count_words(self._captured, record.exchange, record.rules, record.skips)
+
+    def replayed(self, exchange: int, record: Record) -> None:
+        _count_words(self._replayed, exchange, record.rules, record.skips)
+
+    def differences(self) -> Iterator[str]:
+        """Return a line for each word that was said another number of times."""
+        for exchange in sorted(self._captured.keys() | self._replayed.keys()):
+            before = self._captured.get(exchange, Counter())
+            after = self._replayed.get(exchange, Counter())
+            for words in sorted(before.keys() | after.keys()):
+                if before[words] != after[words]:
+                    yield (
+                        f"exchange {exchange}: {words}: captured {before[words]}, "
+                        f"replay {after[words]}"
+                    )
+
+
+def _count_words(
+    counts: dict[int, Counter[str]],
+    exchange: int,
+    rules: Words,
+    skips: Words,
+) -> None:
+    if rules or skips:
+        counter = counts.setdefault(exchange, Counter())
+        counter.update(f"{addon} {rule}" for addon, rule in rules)
+        counter.update(f"{addon} declined: {reason}" for addon, reason in skips)
 
 
 class Differ:

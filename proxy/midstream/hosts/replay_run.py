@@ -74,6 +74,11 @@ class Replayer:
         }
 
     @property
+    def is_mended(self) -> bool:
+        """Tell whether addons ran while the capture was made."""
+        return self._script.is_mended
+
+    @property
     def unended(self) -> int:
         """How many exchanges the records do not close."""
         return len(self._sessions)

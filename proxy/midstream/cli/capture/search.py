@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from midstream.cli.capture.export import created
 from midstream.cli.capture.lines import Choice, Telling, add_choices, is_mended
 from midstream.cli.capture.look import _add_looks, _print
 from midstream.cli.capture.output import progress, report_damage
 from midstream.cli.parser import Verbs, add_verb
-from midstream.core.errors import CaptureError, ConfigError
+from midstream.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from midstream.adapters.capture_format import StoredRecord
@@ -80,11 +81,9 @@ def cut(args: argparse.Namespace) -> int:
     from midstream.adapters.capture_open import open_capture
 
     choice, source, out = Choice.of(args), open_capture(args.file), Path(args.out)
-    if any(out.exists() and out.samefile(path) for path in source.paths):
-        raise CaptureError(f"{out}: is the capture that is read, name another to write")
     whole = {record.exchange for record in source if choice.mended and is_mended(record)}
     count = 0
-    with os.fdopen(_created(out), "wb") as file:
+    with os.fdopen(created(out, source), "wb") as file:
         file.write(HEADER)
         for record in progress(source, "cutting"):
             if record.exchange in whole if choice.mended else choice.takes(record):
@@ -92,10 +91,3 @@ def cut(args: argparse.Namespace) -> int:
                 count += 1
     sys.stdout.write(f"{count} records written to {out}\n")
     return report_damage(source, "cut")
-
-
-def _created(path: Path) -> int:
-    try:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise CaptureError(f"{path}: cannot be written: {error.strerror}") from None
