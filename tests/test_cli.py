@@ -23,7 +23,10 @@ from midstream.cli import health, main
 PACKS = str(Path(__file__).parent / "packs")
 MASK = "acme_pack.mask:MaskSecrets"
 ROUTE = '[[route]]\nname = "chat"\npath = "/chat/*"\nupstream = "http://127.0.0.1:8787"\n'
-VERBS = ("run", "mitm", "demo", "replay", "history", "check", "addons", "healthcheck")
+VERBS = (
+    "run", "mitm", "demo", "replay", "capture", "doctor", "sessions", "history", "check", "addons",
+    "healthcheck",
+)  # fmt: skip
 RUN_SECONDS = 60
 LISTENING = re.compile(r"listening on http://(?P<listen>\S+) -> .* admin http://(?P<admin>\S+)")
 
@@ -303,6 +306,8 @@ def test_check_prints_what_a_configuration_amounts_to(capsys):
         'admin = "127.0.0.1:9464"\n'
         'store = "memory:"\n'
         'store_key_file = ""\n'
+        "store_ttl_seconds = 86400\n"
+        "store_max_conversation_bytes = 4194304\n"
         "workers = 1\n"
         "observe = false\n"
         "\n"
@@ -328,10 +333,24 @@ def test_check_prints_what_a_configuration_amounts_to(capsys):
         "capture\n"
         '  dir = "none/such"\n'
         '  redact = ["authorization", "cookie", "set-cookie", "x-api-key"]\n'
+        "  redact_paths = []\n"
+        '  content = "full"\n'
+        '  keep = "all"\n'
+        "  routes = []\n"
+        "  paths = []\n"
+        "  sample = 1\n"
+        "  ring_bytes = 16777216\n"
+        "  ring_seconds = 300\n"
+        "  segment_bytes = 67108864\n"
+        "  segment_seconds = 3600\n"
+        "  total_bytes = 8589934592\n"
+        "  min_free_bytes = 536870912\n"
+        '  sync = "interval"\n'
         "\n"
         "security\n"
         "  allowed_origins = []\n"
         "  trusted_proxies = []\n"
+        '  admin_token_file = ""\n'
         "\n"
         "tls\n"
         '  cert = ""\n'
@@ -384,8 +403,8 @@ def test_an_addon_is_shown_with_types_defaults_and_descriptions(capsys):
         f"\n{MASK}\n"
         "  Masks secrets.\n"
         f"  dialects: {chat}\n"
-        "  rules:    masked\n"
-        "  reasons:  no_words\n"
+        "  rules:\n    masked\n"
+        "  reasons:\n    no_words\n"
         "  options:\n"
         '    mode: one of "off", "observe", "repair" = "repair"\n'
         '    words: a list of strings = ["token"]\n'

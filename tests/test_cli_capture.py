@@ -2,24 +2,23 @@
 
 import json
 import os
+import pty
+import random
 import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from midstream import describing
-from midstream.adapters.capture_format import HEADER, read
-from midstream.adapters.capture_heads import request_head
+from midstream.adapters.capture_format import HEADER, StoredRecord, encode, read
 from midstream.cli import main
+from midstream.core.frames import Kind, Side
 from midstream.core.ports import RecordKind
 
 CAPTURES = Path(__file__).parent / "captures"
 CHAT = CAPTURES / "cloudflare" / "aichat-03-midcontinuation-reconnect-000001.cap"
-ALL = sorted(CAPTURES.rglob("*.cap"))
 
 type Captured = pytest.CaptureFixture[str]
 
@@ -63,12 +62,42 @@ def test_ls_of_an_empty_folder_says_so(tmp_path: Path, capsys: Captured):
     assert said(capsys, "ls", tmp_path)[:2] == (0, f"{tmp_path}: no captures\n")
 
 
+def test_ls_counts_exchanges_and_mended_ones_when_asked(
+    mended: Path, tmp_path: Path, capsys: Captured
+):
+    (tmp_path / "other-000001.cap").write_bytes(b"RIFF" * 10)
+    code, out, _ = said(capsys, "ls", tmp_path, "--count")
+    assert code == 0
+    count = sum(1 for _ in read(mended))
+    assert re.search(rf"^mended .* {count} +3 +1$", out, re.MULTILINE)
+    assert "not a capture: it starts with 52 49 46 46" in out
+    cut_at(mended, mended.stat().st_size - 1)
+    (entry,) = [
+        entry
+        for entry in json.loads(said(capsys, "ls", tmp_path, "--count", "--json")[1])
+        if entry["name"] == "mended"
+    ]
+    assert (entry["records"], entry["exchanges"], entry["mended"]) == (count - 1, 3, 1)
+    assert entry["damage"]["reason"].startswith("record is cut")
+
+
+def test_a_folder_with_several_captures_wants_one_of_them_named(tmp_path: Path, capsys: Captured):
+    for name in ("one", "two"):
+        shutil.copy(CHAT, tmp_path / f"{name}-000001.cap")
+    for verb in ("show", "verify", "stats", "tail"):
+        code, out, err = said(capsys, verb, tmp_path)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert f"holds 2 captures, name one: {tmp_path / 'one'}, {tmp_path / 'two'}" in err
+    assert said(capsys, "verify", tmp_path / "two")[0] == 0
+
+
 def test_stats_counts_records_frames_and_repairs(mended: Path, capsys: Captured):
     count = sum(1 for _ in read(mended))
     code, out, _ = said(capsys, "stats", mended)
     assert code == 0
     assert out.startswith(f"{count} records of 3 exchanges")
     assert re.search("replay-overlap +reset +1", out)
+    assert "responses: 2 ws, 1 http" in out
     found = json.loads(said(capsys, "stats", mended, "--json")[1])
     assert found["records"] == count
     assert {"addon": "replay-overlap", "rule": "reset", "count": 1} in found["repairs"]
@@ -81,12 +110,20 @@ def test_verify_says_ok(capsys: Captured):
     assert said(capsys, "verify", CHAT)[:2] == (0, "ok: 96 records, 3 exchanges, 1 segment\n")
 
 
-def test_verify_names_the_byte_where_the_first_bad_record_starts(mended: Path, capsys: Captured):
-    whole = mended.read_bytes()
+def starts_of(whole: bytes) -> list[int]:
+    """Return where each record of a segment starts."""
     starts = [len(HEADER)]
     while starts[-1] < len(whole):
         starts.append(starts[-1] + 8 + int.from_bytes(whole[starts[-1] :][:4], "little"))
-    for size in (len(whole) - 1, starts[5] + 3, starts[5] + 9, starts[40] + 20):
+    return starts[:-1]
+
+
+def test_verify_names_the_byte_where_the_first_bad_record_starts(mended: Path, capsys: Captured):
+    whole = mended.read_bytes()
+    starts = starts_of(whole)
+    for size in random.Random(7).sample(range(len(HEADER) + 1, len(whole)), 25):
+        if size in starts:
+            continue  # nothing is cut there
         mended.write_bytes(whole[:size])
         at = max(start for start in starts if start < size)
         code, out, _ = said(capsys, "verify", mended)
@@ -94,6 +131,47 @@ def test_verify_names_the_byte_where_the_first_bad_record_starts(mended: Path, c
         assert f"damaged at byte {at}: " in out
         assert f"; {starts.index(at)} records before it are whole" in out
         assert json.loads(said(capsys, "verify", mended, "--json")[1])["damage"]["byte"] == at
+
+
+def test_verify_finds_a_byte_that_flipped(mended: Path, capsys: Captured):
+    whole = bytearray(mended.read_bytes())
+    at = starts_of(bytes(whole))[30]
+    whole[at + 12] ^= 1
+    mended.write_bytes(whole)
+    code, out, _ = said(capsys, "verify", mended)
+    assert code == 1
+    assert f"damaged at byte {at}: checksum is " in out
+    assert "; 30 records before it are whole" in out
+
+
+def test_verify_goes_on_with_the_segments_behind_a_damaged_one(tmp_path: Path, capsys: Captured):
+    size = CHAT.stat().st_size
+    for number in (1, 2, 4, 5):
+        shutil.copy(CHAT, tmp_path / f"run-{number:06d}.cap")
+    cut_at(tmp_path / "run-000002.cap", size - 1)
+    cut_at(tmp_path / "run-000005.cap", 7)  # its writer was ended while it began
+    code, out, _ = said(capsys, "verify", tmp_path)
+    assert code == 1
+    first, second, rest, missing = out.splitlines()
+    assert first.startswith(f"{tmp_path / 'run-000002.cap'}: damaged at byte ")
+    assert first.endswith("; 95 records before it are whole")
+    assert second == (
+        f"{tmp_path / 'run-000005.cap'}: damaged at byte 0: header is cut at 7 of 16 bytes; "
+        "0 records before it are whole"
+    )
+    assert rest == f"readable: {96 * 3 - 1} records, 9 exchanges, 4 segments"
+    assert missing == "segments are missing: 3"
+    found = json.loads(said(capsys, "verify", tmp_path, "--json")[1])
+    assert [damage["records_before"] for damage in found["damages"]] == [95, 0]
+    assert found["missing_segments"] == [3]
+
+
+def test_a_segment_without_a_header_does_not_hide_those_before_it(tmp_path: Path, capsys: Captured):
+    shutil.copy(CHAT, tmp_path / "run-000001.cap")
+    (tmp_path / "run-000002.cap").touch()
+    code, out, err = said(capsys, "show", tmp_path)
+    assert (code, len(out.splitlines())) == (1, 96)
+    assert "run-000002.cap: damaged at byte 0: header is cut at 0 of 16 bytes" in err
 
 
 def test_show_and_stats_read_everything_before_the_damage(mended: Path, capsys: Captured):
@@ -165,6 +243,61 @@ def test_show_json_has_a_line_for_each_record(mended: Path, capsys: Captured):
     assert any(row["rule"] == "reset" for row in rows)
 
 
+def test_show_can_stop_early_and_print_wall_times(capsys: Captured):
+    lines = said(capsys, "show", CHAT, "--limit", 3, "--wall")[1].splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("2026-11-30 00:53:20.")
+
+
+def test_show_can_choose_by_time(capsys: Captured):
+    times = [float(line.split()[0]) for line in said(capsys, "show", CHAT)[1].splitlines()]
+    part = said(capsys, "show", CHAT, "--from", 0.6, "--to", 0.7)[1].splitlines()
+    assert [float(line.split()[0]) for line in part] == [t for t in times if 0.6 <= t <= 0.7]
+    from_date = said(capsys, "show", CHAT, "--from", "2026-11-30T00:53:22Z")[1].splitlines()
+    assert 0 < len(from_date) < len(times)
+    code, _, err = said(capsys, "show", CHAT, "--from", "noon")
+    assert code == 2
+    assert 'found "noon", expected seconds such as 12.5' in err
+
+
+def test_what_a_stranger_sent_cannot_write_to_the_terminal(tmp_path: Path, capsys: Captured):
+    evil = "\x1b]0;owned\x07\n\u202e\x9b31m"
+    path = tmp_path / "evil-000001.cap"
+    meta = {"method": "GET", "target": f"/agents/a/b?{evil}", "headers": []}
+    message = {"type": "cf_agent_use_chat_response", "id": evil, "body": "", "done": True}
+    records = [
+        StoredRecord(1, 1, 1, 1, RecordKind.OPEN, None, evil, meta=meta),
+        StoredRecord(
+            2, 2, 1, 2, RecordKind.FRAME, Side.SERVER, evil, Kind.WS_TEXT,
+            json.dumps(message).encode(), ((Side.SERVER, Kind.WS_TEXT, evil.encode()),),
+        ),
+        StoredRecord(3, 3, 1, 3, RecordKind.FRAME, Side.CLIENT, evil, Kind.WS_TEXT, evil.encode()),
+    ]  # fmt: skip
+    path.write_bytes(HEADER + b"".join(map(encode, records)))
+    for verb in (["show", path, "--raw", "--diff"], ["stats", path], ["grep", "owned", path]):
+        code, out, _ = said(capsys, *verb)
+        assert code == 0
+        assert all(line.isprintable() for line in out.split("\n")), verb
+    assert len(said(capsys, "show", path)[1].splitlines()) == 3
+
+
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_a_terminal_gets_colour_unless_it_wants_none(mended: Path, no_color: str):
+    ours, theirs = pty.openpty()
+    environment = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")}
+    run = subprocess.run(
+        [sys.executable, "-m", "midstream", "capture", "stats", str(mended)],
+        stdout=theirs, stderr=subprocess.PIPE, timeout=60, check=False,
+        env=environment | {"NO_COLOR": no_color, "TERM": "xterm", "COLUMNS": "100"},
+    )  # fmt: skip
+    os.close(theirs)
+    out = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert ("\x1b[" in out) is not bool(no_color)
+    assert re.search("replay-overlap.* reset", out)
+
+
 def test_colour_is_for_terminals_alone(mended: Path, capsys: Captured, monkeypatch):
     assert "\x1b[" not in said(capsys, "show", mended, "--mended", "--diff")[1]
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -198,41 +331,23 @@ def test_cut_keeps_what_was_asked_for(mended: Path, tmp_path: Path, capsys: Capt
     assert (code, "is the capture that is read" in err) == (2, True)
 
 
+def test_a_part_can_be_replayed_for_the_heads_stay(mended: Path, tmp_path: Path, capsys: Captured):
+    out = tmp_path / "part.cap"
+    assert said(capsys, "cut", mended, "--exchange", 2, "--seq", "40-", "--out", out)[0] == 0
+    kinds = [record.kind for record in read(out)]
+    assert kinds[:2] == [RecordKind.OPEN, RecordKind.HEADERS]
+    assert said(capsys, "verify", out)[0] == 0
+    assert main(["replay", str(out)]) == 0
+
+
+def test_cut_of_what_is_not_there_writes_nothing(mended: Path, tmp_path: Path, capsys: Captured):
+    out = tmp_path / "part.cap"
+    code, _, err = said(capsys, "cut", mended, "--exchange", 99, "--out", out)
+    assert (code, "holds nothing of that" in err, out.exists()) == (1, True, False)
+
+
 def test_cut_mended_keeps_whole_exchanges(mended: Path, tmp_path: Path, capsys: Captured):
     out = tmp_path / "part.cap"
     assert said(capsys, "cut", mended, "--mended", "--out", out)[0] == 0
     kinds = {record.kind for record in read(out)}
     assert RecordKind.OPEN in kinds
-
-
-def test_tail_follows_a_capture_over_a_torn_end_and_a_new_segment(tmp_path: Path):
-    whole = CHAT.read_bytes()
-    first, second = tmp_path / "live-000001.cap", tmp_path / "live-000002.cap"
-    first.write_bytes(whole[: len(whole) // 2])
-    run = subprocess.Popen(
-        [sys.executable, "-m", "midstream", "capture", "tail", str(tmp_path / "live"),
-         "-n", "100", "--seconds", "4", "--json"],
-        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )  # fmt: skip
-    time.sleep(1.5)
-    first.write_bytes(whole)
-    second.write_bytes(whole)
-    out, _ = run.communicate(timeout=60)
-    assert len(out.splitlines()) == 2 * 96
-
-
-# --- what frames mean -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
-def test_nearly_every_frame_of_a_known_format_is_told_in_its_words(path: Path):
-    dialects: dict[int, list[str]] = {}
-    known = total = 0
-    for record in read(path):
-        if record.kind is RecordKind.OPEN:
-            dialects[record.exchange] = describing.dialects_of(request_head(record))
-        frame = record.received
-        if frame is not None:
-            total += 1
-            known += describing.is_known(dialects[record.exchange], frame)
-    assert known >= 0.95 * total or total - known <= 2

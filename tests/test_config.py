@@ -91,6 +91,8 @@ def test_an_upstream_is_all_that_has_to_be_said():
         "admin": "127.0.0.1:9464",
         "store": "memory:",
         "store_key_file": "",
+        "store_ttl_seconds": 86400,
+        "store_max_conversation_bytes": 4 << 20,
         "workers": 1,
         "route": (
             {"name": "default", "path": "/*", "upstream": UPSTREAM, "addons": None, "addon": {}},
@@ -99,6 +101,19 @@ def test_an_upstream_is_all_that_has_to_be_said():
         "capture": {
             "dir": "",
             "redact": ("authorization", "cookie", "set-cookie", "x-api-key"),
+            "redact_paths": (),
+            "content": "full",
+            "keep": "all",
+            "routes": (),
+            "paths": (),
+            "sample": 1.0,
+            "ring_bytes": 16 << 20,
+            "ring_seconds": 300,
+            "segment_bytes": 64 << 20,
+            "segment_seconds": 3600,
+            "total_bytes": 8 << 30,
+            "min_free_bytes": 512 << 20,
+            "sync": "interval",
         },
         "limits": {
             "max_frame_bytes": 16777216,
@@ -106,7 +121,7 @@ def test_an_upstream_is_all_that_has_to_be_said():
             "max_connections": 10000,
             "drain_seconds": 30,
         },
-        "security": {"allowed_origins": (), "trusted_proxies": ()},
+        "security": {"allowed_origins": (), "trusted_proxies": (), "admin_token_file": ""},
         "tls": {"cert": "", "key": "", "upstream_ca": ""},
         "observe": False,
         "source": "command line",
@@ -157,7 +172,22 @@ SAMPLES: dict[str, list[Any]] = {
     "store_key_file": ["a", "b", "c"],
     "workers": [1, 1, 1],
     "capture.dir": ["a", "b", "c"],
+    "store_ttl_seconds": [1, 2.5, 3],
+    "store_max_conversation_bytes": [1024, 2048, 4096],
     "capture.redact": [["a"], ["b", "c"], ["d"]],
+    "capture.redact_paths": [["a"], ["b.c", "d[*]"], ["e[0].f"]],
+    "capture.content": ["full", "hash", "none"],
+    "capture.keep": ["mended", "errors", "ring"],
+    "capture.paths": [["/a"], ["/b", "/c/*"], ["/*"]],
+    "capture.sample": [0.25, 0.5, 1.0],
+    "capture.ring_bytes": [65536, 65537, 65538],
+    "capture.ring_seconds": [1, 2.5, 3],
+    "capture.segment_bytes": [65536, 65537, 65538],
+    "capture.segment_seconds": [1, 2.5, 3],
+    "capture.total_bytes": [65536, 65537, 65538],
+    "capture.min_free_bytes": [0, 1, 2],
+    "capture.sync": ["none", "interval", "segment"],
+    "security.admin_token_file": ["a", "b", "c"],
     "limits.max_frame_bytes": [1, 2, 3],
     "limits.max_header_seconds": [1, 2.5, 3],
     "limits.max_connections": [1, 2, 3],
@@ -207,8 +237,14 @@ def test_flags_win_over_the_environment_over_the_file_over_defaults(data, tmp_pa
 
 def test_every_key_but_tables_of_addons_can_be_set_from_the_environment():
     untested = set(flat_types()) - set(SAMPLES)
-    assert untested == {"store", "route", "addon", "tls.cert", "tls.key", "observe"}
-    config = from_env(STORE="memory:", TLS_CERT="c.pem", TLS_KEY="k.pem", OBSERVE="true")
+    assert untested == {
+        "store", "route", "addon", "capture.routes", "tls.cert", "tls.key", "observe",
+    }  # fmt: skip
+    config = from_env(
+        STORE="sqlite:a.db", CAPTURE_ROUTES="default", TLS_CERT="c.pem", TLS_KEY="k.pem",
+        OBSERVE="true",
+    )  # fmt: skip
+    assert (config.store, config.capture.routes) == ("sqlite:a.db", ("default",))
     assert (config.tls.cert, config.tls.key, config.observe) == ("c.pem", "k.pem", True)
 
 
@@ -377,10 +413,12 @@ NAME = "expected 1 to 32 characters of a-z, 0-9, underscore and hyphen"
         (
             "zzz = 1",
             'zzz: unknown key, expected one of "listen", "admin", "store", "store_key_file", '
-            '"workers", "route", "addon", "capture", "limits", "security", "tls"',
+            '"store_ttl_seconds", "store_max_conversation_bytes", "workers", "route", "addon", '
+            '"capture", "limits", "security", "tls"',
         ),
         ("observe = true", 'observe: unknown key, expected one of "listen", "admin", "store", '
-         '"store_key_file", "workers", "route", "addon", "capture", "limits", "security", "tls"'),
+         '"store_key_file", "store_ttl_seconds", "store_max_conversation_bytes", "workers", '
+         '"route", "addon", "capture", "limits", "security", "tls"'),
         ("[limits]\nmax_frame = 1",
          'limits.max_frame: unknown key, did you mean "max_frame_bytes"'),
         ("[tls]\nzzz = 1", 'tls.zzz: unknown key, expected one of "cert", "key", "upstream_ca"'),
@@ -432,11 +470,25 @@ NAME = "expected 1 to 32 characters of a-z, 0-9, underscore and hyphen"
         # values
         ('listen = "x"', f'listen: found "x", expected {ADDRESS}'),
         ('admin = ":1"', f'admin: found ":1", expected {ADDRESS}'),
-        ('store = "sqlite:a.db"',
-         'store: found "sqlite:", expected "memory:": not available in this version'),
-        ('store = "valkey://:secret@h:1/0"',
-         'store: found "valkey:", expected "memory:": not available in this version'),
-        ('store = "memry:"', 'store: found "memry:", expected "memory:", did you mean "memory:"'),
+        ('store = "sqlite:"',
+         'store: found "sqlite:", expected a path such as "sqlite:/var/lib/midstream/store.db"'),
+        ('store = "valkey://:secret@h:1/x"',
+         'store: found another form, expected "valkey://[USER:PASSWORD@]HOST[:PORT][/DB]"'),
+        ('store = "valkey:h"',
+         'store: found another form, expected "valkey://[USER:PASSWORD@]HOST[:PORT][/DB]"'),
+        ('store = "memry:"',
+         'store: found "memry:", expected "memory:", "sqlite:PATH" or '
+         '"valkey://HOST:PORT/DB", did you mean "memory:"'),
+        ('capture.routes = ["chta"]\n' + ROUTE,
+         'capture.routes: found "chta", expected the name of a route, expected "default"'),
+        ('capture.paths = ["x"]', 'capture.paths: found "x", expected a path such as "/chat", '
+         'or "/agents/*" with "*" only at its end'),
+        ('capture.redact_paths = ["a..b"]',
+         'capture.redact_paths: found "a..b", expected a path such as "user.email" or '
+         '"items[*].key"'),
+        ('capture.keep = "mendet"',
+         'capture.keep: found "mendet", expected one of "all", "errors", "mended", "ring", '
+         'did you mean "mended"'),
         ('store = "memory:x"',
          'store: found "memory:x", expected "memory:" with nothing behind it'),
         ("workers = 2",

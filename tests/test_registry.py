@@ -188,3 +188,13 @@ def test_an_unknown_addon_is_refused_with_what_was_meant(modules, reference, err
 )
 def test_what_is_no_addon_is_refused_in_words(reference, error):
     assert error_of(reference) == error
+
+
+@pytest.mark.parametrize("name", registry.addon_names())
+def test_every_word_of_a_repair_has_a_plain_sentence(name):
+    addon = registry.load_addon(name)
+    assert set(addon.meanings) == {*addon.rules, *addon.reasons}
+    for sentence in addon.meanings.values():
+        assert sentence[0].isupper()
+        assert sentence.endswith(".")
+        assert len(sentence.split()) > 4

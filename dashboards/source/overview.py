@@ -62,7 +62,7 @@ def overview() -> Dashboard:
                 "percentunit",
                 Query(
                     f"1 - sum({rate('midstream_repair_errors_total', S)}) / "
-                    f"(sum({rate('midstream_repairs_total', S)})"
+                    f"(sum({rate('midstream_repairs_total')})"
                     f" + sum({rate('midstream_repair_errors_total', S)}) > 0)",
                     "without a fault",
                 ),

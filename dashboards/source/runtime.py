@@ -87,6 +87,17 @@ def runtime() -> Dashboard:
             )
         )
         .with_panel(
+            lines(
+                "Reloads of the configuration",
+                "Reloads that were taken over, and those that were refused: then the old one "
+                "runs on.",
+                "ops",
+                Query(
+                    f"sum by (result) ({rate('midstream_config_reloads_total', S)})", "{{result}}"
+                ),
+            )
+        )
+        .with_panel(
             rows_of(
                 "Last reload of the configuration",
                 "1 where the last reload was taken over, 0 where the old configuration runs on.",

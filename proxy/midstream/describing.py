@@ -4,11 +4,13 @@ For people who look at traffic. Counts, kinds and ids, and at most 40 characters
 here raises, whatever the frame holds.
 """
 
+import functools
 from collections.abc import Callable
 
 import msgspec
 
 from midstream import registry
+from midstream.core.dialect import Dialect
 from midstream.core.exchange import RequestHead
 from midstream.core.frames import Frame, Kind
 from midstream.dialects import a2a_words, cloudflare_words, provider_words
@@ -18,12 +20,20 @@ WORDS: dict[str, Callable[[Frame], str | None]] = {
     "openai_chat": provider_words.describe,
     "anthropic_messages": provider_words.describe,
     "gemini": provider_words.describe,
-    "a2a": a2a_words.describe,
     "cloudflare_chat": cloudflare_words.describe,
+    "a2a": a2a_words.describe,
 }
 """How the frames of a dialect are described, by its name; the most particular come first."""
 
 MAX_KEYS = 6
+MAX_TEXT = 40
+MAX_WORDS = 200
+"""Characters of a whole description."""
+
+
+@functools.cache
+def _dialects() -> tuple[Dialect, ...]:
+    return registry.dialects()  # which looks into folders: too slow for every exchange
 
 
 def dialects_of(head: RequestHead | None) -> list[str]:
@@ -31,7 +41,7 @@ def dialects_of(head: RequestHead | None) -> list[str]:
     if head is None:
         return []
     found = []
-    for dialect in registry.dialects():
+    for dialect in _dialects():
         try:
             if dialect.reads(head):
                 found.append(dialect.name)
@@ -47,7 +57,8 @@ def describe(head: RequestHead | None, frame: Frame) -> str:
 
 def in_words(dialects: list[str], frame: Frame) -> str:
     """Return what a frame means, by the first of these dialects that knows it."""
-    return _known(dialects, frame) or _shape(frame)
+    words = _known(dialects, frame) or _shape(frame)
+    return words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…"  # ids have no bound
 
 
 def is_known(dialects: list[str], frame: Frame) -> bool:
@@ -73,12 +84,16 @@ def _shape(frame: Frame) -> str:
         return "comment" if frame.wire[:1] == b":" else "event without data"
     if not payload:
         return "empty"
+    if frame.kind is Kind.SSE and payload == b"[DONE]":
+        return "end of the stream"
     try:
         found = msgspec.json.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return f"{len(payload):,} bytes" if frame.kind is Kind.WS_BINARY else _text(payload)
     if isinstance(found, dict):
         kind = found.get("type")
+        if isinstance(kind, str) and isinstance(found.get("delta"), str):
+            return f"{kind} {_shown(found['delta'])}"  # of the AI SDK's UI stream, and its like
         keys = ", ".join(list(found)[:MAX_KEYS]) + (", …" if len(found) > MAX_KEYS else "")
         return f"{kind}" if isinstance(kind, str) and kind else f"JSON object: {keys}"
     if isinstance(found, list):
@@ -92,3 +107,8 @@ def _text(payload: bytes) -> str:
     except UnicodeDecodeError:
         return f"{len(payload):,} bytes"
     return f"text of {len(text):,} characters"
+
+
+def _shown(text: str) -> str:
+    cut = text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
+    return f"'{cut}'" if cut.isprintable() else ascii(cut)

@@ -1,20 +1,35 @@
+import os
+import random
 import resource
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from midstream.adapters.capture_format import StoredRecord, read
+from midstream.adapters.capture_recorder import DROP_REASONS, Recorder
 from midstream.adapters.capture_segments import SegmentWriter
-from midstream.adapters.capture_writer import DROP_REASONS, Recorder, RecorderLimits
+from midstream.adapters.capture_writer import WriterLimits
+from midstream.config.schema import CaptureTable
 from midstream.core import metrics
 from midstream.core.frames import Frame, Kind, Side
 from midstream.core.metrics import Counts
 from midstream.core.ports import Record, RecordKind
 
 PATIENCE_S = 20
+
+
+def recording(
+    directory: Path, counts: Counts, *, limits: WriterLimits | None = None, **settings: Any
+) -> Recorder:
+    """Return a recorder of the capture `c`, on a disk of any size."""
+    table = CaptureTable(**{"dir": str(directory), "min_free_bytes": 0, **settings})
+    return Recorder(table, "c", counts, limits=limits)
 
 
 def frame(seq: int, wire: bytes = b"payload", exchange: int = 1) -> Record:
@@ -66,7 +81,7 @@ def blocked(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 
 def test_records_are_on_disk_without_a_stop_and_in_order(tmp_path: Path, counts: Counts) -> None:
-    recorder = Recorder(tmp_path / "new" / "captures", "c", counts)
+    recorder = recording(tmp_path / "new" / "captures", counts)
     recorder.start()
     for seq in range(1, 301):
         recorder.write(frame(seq))
@@ -82,7 +97,7 @@ def test_records_are_on_disk_without_a_stop_and_in_order(tmp_path: Path, counts:
 
 
 def test_files_and_directory_are_for_the_owner_alone(tmp_path: Path, counts: Counts) -> None:
-    recorder = Recorder(tmp_path / "captures", "c", counts)
+    recorder = recording(tmp_path / "captures", counts)
     recorder.start()
     recorder.stop()
 
@@ -93,7 +108,7 @@ def test_files_and_directory_are_for_the_owner_alone(tmp_path: Path, counts: Cou
 def test_secrets_never_reach_the_disk_and_records_name_their_route(
     tmp_path: Path, counts: Counts
 ) -> None:
-    recorder = Recorder(tmp_path, "c", counts, redact=["authorization"])
+    recorder = recording(tmp_path, counts)
     recorder.start()
     recorder.write(opened(1, "chat"))
     recorder.write(opened(2, "agents"))
@@ -111,8 +126,8 @@ def test_secrets_never_reach_the_disk_and_records_name_their_route(
 def test_a_full_queue_never_blocks_and_becomes_a_gap_where_records_are_missing(
     tmp_path: Path, counts: Counts, blocked: threading.Event
 ) -> None:
-    limits = RecorderLimits(max_queue_records=4, write_ms=1)
-    recorder = Recorder(tmp_path, "c", counts, limits=limits)
+    limits = WriterLimits(max_queue_records=4, write_ms=1)
+    recorder = recording(tmp_path, counts, limits=limits)
     recorder.start()
     for seq in range(1, 11):
         recorder.write(frame(seq))
@@ -131,8 +146,8 @@ def test_a_full_queue_never_blocks_and_becomes_a_gap_where_records_are_missing(
 def test_the_queue_is_bounded_in_bytes_and_a_stop_writes_the_gap(
     tmp_path: Path, counts: Counts, blocked: threading.Event
 ) -> None:
-    limits = RecorderLimits(max_queue_bytes=10_000)
-    recorder = Recorder(tmp_path, "c", counts, limits=limits)
+    limits = WriterLimits(max_queue_bytes=10_000)
+    recorder = recording(tmp_path, counts, limits=limits)
     recorder.start()
     for seq in range(1, 6):
         recorder.write(frame(seq, bytes(6_000)))
@@ -146,8 +161,7 @@ def test_the_queue_is_bounded_in_bytes_and_a_stop_writes_the_gap(
 
 def test_segments_rotate_by_size_and_read_as_one_capture(tmp_path: Path, counts: Counts) -> None:
     (tmp_path / "c-000002.cap").write_bytes(b"of someone else")
-    limits = RecorderLimits(max_segment_bytes=2_000)
-    recorder = Recorder(tmp_path, "c", counts, limits=limits)
+    recorder = recording(tmp_path, counts, segment_bytes=2_000)
     recorder.start()
     for seq in range(1, 200):
         recorder.write(frame(seq))
@@ -163,21 +177,21 @@ def test_a_directory_that_cannot_be_made_stops_the_capture_and_nothing_else(
     tmp_path: Path, counts: Counts, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("in the way")
-    recorder = Recorder(tmp_path / "file" / "captures", "c", counts)
+    recorder = recording(tmp_path / "file" / "captures", counts)
     recorder.start()
     eventually(lambda: not recorder.healthy)
     recorder.write(frame(1))
     recorder.stop()
 
-    assert dropped(counts, "stopped") == 1
+    assert dropped(counts, "disk") == 1
     assert "the capture in" in caplog.text
 
 
-def test_a_full_disk_ends_the_capture_at_a_whole_record(
+def test_a_full_disk_stops_at_a_whole_record_and_goes_on_with_a_gap_when_there_is_room(
     tmp_path: Path, counts: Counts, caplog: pytest.LogCaptureFixture
 ) -> None:
-    limits = RecorderLimits(write_ms=1)
-    recorder = Recorder(tmp_path, "c", counts, limits=limits)
+    limits = WriterLimits(write_ms=1)
+    recorder = recording(tmp_path, counts, limits=limits)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
     try:
@@ -187,25 +201,202 @@ def test_a_full_disk_ends_the_capture_at_a_whole_record(
             if not recorder.healthy:
                 break
         eventually(lambda: not recorder.healthy)
-        recorder.write(frame(0))
-        recorder.stop()
+        eventually(lambda: dropped(counts, "disk") > 0)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    for seq in range(20_000, 30_000):
+        recorder.write(frame(seq))
+        time.sleep(0.01)
+        if recorder.healthy:
+            break
+    recorder.write(frame(30_000))
+    recorder.stop()
 
-    kept = [record.seq for record in stored(tmp_path)]
-    assert kept == list(range(1, len(kept) + 1))
-    assert kept
-    assert dropped(counts, "disk") > 0
-    assert dropped(counts, "stopped") >= 1
-    assert caplog.text.count("the capture in") == 1
+    records = stored(tmp_path)
+    kept = [record.seq for record in records]
+    gap = kept.index(0)
+    assert kept[:gap] == list(range(1, gap + 1))
+    assert records[gap].kind is RecordKind.GAP
+    assert records[gap].meta == {"count": dropped(counts, "disk"), "reason": "disk"}
+    assert kept[gap + 1] >= 20_000
+    assert caplog.text.count("stops: ") == 1
+    assert caplog.text.count("goes on") == 1
+
+
+def test_under_the_floor_of_free_space_nothing_is_written(
+    tmp_path: Path, counts: Counts, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorder = recording(tmp_path, counts, min_free_bytes=1 << 50)
+    recorder.start()
+    eventually(lambda: not recorder.healthy)
+    recorder.write(frame(1))
+    recorder.stop()
+
+    assert list(tmp_path.iterdir()) == []
+    assert dropped(counts, "disk_low") == 1
+    assert "bytes are free, capture.min_free_bytes is" in caplog.text
+
+
+def test_old_segments_rotate_and_the_oldest_of_all_go(tmp_path: Path, counts: Counts) -> None:
+    old = tmp_path / "run-20250101-000000-7-000001.cap"
+    old.write_bytes(bytes(90_000))
+    (tmp_path / "mine-000001.cap").write_bytes(bytes(90_000))
+    os.utime(old, (1, 1))
+    limits = WriterLimits(write_ms=1)
+    table = CaptureTable(
+        dir=str(tmp_path), min_free_bytes=0, segment_bytes=70_000, total_bytes=150_000,
+        segment_seconds=0.2,
+    )  # fmt: skip
+    recorder = Recorder(table, "run-20260101-000000-8", counts, limits=limits)
+    recorder.start()
+    for seq in range(1, 2_000):
+        recorder.write(frame(seq, bytes(300)))
+    eventually(lambda: counts.get(metrics.CAPTURE_RECORDS, ("frame",)) == 1_999)
+    time.sleep(0.3)
+    recorder.write(frame(2_000))  # to a new one, by age
+    recorder.stop()
+
+    assert not old.exists()
+    assert (tmp_path / "mine-000001.cap").exists()
+    left = sorted(tmp_path.glob("run-2026*.cap"))
+    assert sum(path.stat().st_size for path in left) <= 150_000 + 70_000
+    assert [record.seq for record in read(left[-1])] == [2_000]
+
+
+# --- what is kept ---------------------------------------------------------------------------------
+
+
+def exchange(
+    number: int, *, rules: tuple[tuple[str, str], ...] = (), **end: object
+) -> list[Record]:
+    head = Record(0, number, 1, RecordKind.OPEN, meta={"route": "chat", "target": f"/{number}?x"})
+    said = frame(2, exchange=number)
+    mended = Record(3, number, 3, RecordKind.FRAME, Side.SERVER, said.frame, (), rules)
+    return [head, said, mended, Record(4, number, 4, RecordKind.CLOSE, meta=dict(end))]
+
+
+def exchanges_in(directory: Path) -> list[int]:
+    return sorted({record.exchange for record in stored(directory)})
+
+
+def captured(directory: Path, counts: Counts, *exchanges: list[Record], **table: Any) -> list[int]:
+    recorder = recording(directory, counts, **table)
+    recorder.start()
+    for records in exchanges:
+        for record in records:
+            recorder.write(record)
+    recorder.stop()
+    return exchanges_in(directory)
+
+
+def test_kept_are_the_mended_ones_with_what_came_before(tmp_path: Path, counts: Counts) -> None:
+    kept = captured(
+        tmp_path, counts, exchange(1), exchange(2, rules=(("a", "cut"),)), exchange(3),
+        keep="mended",
+    )  # fmt: skip
+    assert kept == [2]
+    assert [record.seq for record in stored(tmp_path)] == [1, 2, 3, 4]
+
+
+def test_kept_are_the_failed_ones(tmp_path: Path, counts: Counts) -> None:
+    broken = exchange(2, ending="aborted")
+    refused = exchange(3, ending="complete")
+    refused.insert(1, Record(1, 3, 9, RecordKind.HEADERS, Side.SERVER, meta={"status": 502}))
+    kept = captured(
+        tmp_path, counts, exchange(1, ending="complete"), broken, refused, keep="errors"
+    )
+    assert kept == [2, 3]
+
+
+def test_a_ring_is_written_when_it_is_asked_for_and_not_before(
+    tmp_path: Path, counts: Counts
+) -> None:
+    recorder = recording(tmp_path, counts, keep="ring")
+    recorder.start()
+    for record in [*exchange(1), *exchange(2)]:
+        recorder.write(record)
+    assert counts.get(metrics.CAPTURE_RECORDS, ("frame",)) == 0
+    assert recorder.write_ring() == 8
+    assert recorder.write_ring() == 0
+    recorder.stop()
+    assert exchanges_in(tmp_path) == [1, 2]
+
+
+def test_a_ring_keeps_to_its_bounds(tmp_path: Path, counts: Counts) -> None:
+    recorder = recording(tmp_path, counts, keep="ring", ring_bytes=1 << 16)
+    recorder.start()
+    for number in range(1, 200):
+        recorder.write(frame(number, bytes(2_000), exchange=number))
+    assert 0 < recorder.write_ring() < 40
+    recorder.stop()
+    assert exchanges_in(tmp_path)[-1] == 199
+
+
+def test_routes_paths_and_a_share_choose_whole_exchanges(tmp_path: Path, counts: Counts) -> None:
+    some = [exchange(number) for number in range(1, 101)]
+    assert captured(tmp_path / "a", counts, *some, routes=("other",)) == []
+    assert captured(tmp_path / "b", counts, *some, paths=("/1*",)) == [1, *range(10, 20), 100]
+    share = captured(tmp_path / "c", counts, *some, sample=0.3)
+    assert 10 < len(share) < 60
+    assert len(stored(tmp_path / "c")) == 4 * len(share)
+
+
+def test_a_process_that_is_killed_leaves_everything_but_its_last_moment(tmp_path: Path) -> None:
+    program = (
+        "import sys, time\n"
+        "from midstream.adapters.capture_recorder import Recorder\n"
+        "from midstream.config.schema import CaptureTable\n"
+        "from midstream.core.frames import Frame, Kind, Side\n"
+        "from midstream.core.metrics import Counts\n"
+        "from midstream.core.ports import Record, RecordKind\n"
+        "recorder = Recorder(CaptureTable(dir=sys.argv[1], min_free_bytes=0), 'c', Counts())\n"
+        "recorder.start()\n"
+        "for seq in range(1, 10**9):\n"
+        "    frame = Frame(Side.SERVER, Kind.WS_TEXT, b'x' * (seq % 3000))\n"
+        "    recorder.write(Record(seq, 1, seq, RecordKind.FRAME, Side.SERVER, frame))\n"
+        "    if seq % 50 == 0:\n"
+        "        print(seq, flush=True)\n"
+        "        time.sleep(0.005)\n"
+    )
+    for number in range(4):
+        folder = tmp_path / str(number)
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, str(folder)], stdout=subprocess.DEVNULL
+        )
+        time.sleep(1.0 + 0.13 * number)
+        process.kill()
+        process.wait(30)
+        seqs = [record.seq for record in read(folder / "c")]
+        assert seqs == list(range(1, len(seqs) + 1))
+        assert len(seqs) > 100
+
+
+def test_cut_at_any_byte_everything_before_is_read(tmp_path: Path, counts: Counts) -> None:
+    recorder = recording(tmp_path, counts)
+    recorder.start()
+    for seq in range(1, 301):
+        recorder.write(frame(seq, bytes(seq % 97)))
+    recorder.stop()
+    path = tmp_path / "c-000001.cap"
+    whole = path.read_bytes()
+    ends = [16]
+    while ends[-1] < len(whole):
+        ends.append(ends[-1] + 8 + int.from_bytes(whole[ends[-1] : ends[-1] + 4], "little"))
+    for size in random.Random(5).sample(range(16, len(whole)), 200):
+        path.write_bytes(whole[:size])
+        reader = read(path)
+        before = sum(end <= size for end in ends) - 1
+        assert len(list(reader)) == before
+        assert (reader.damage is None) is (size in ends)
+        assert reader.damage is None or reader.damage.offset == ends[before]
 
 
 def test_what_cannot_be_encoded_is_counted_and_the_next_record_is_written(
     tmp_path: Path, counts: Counts, caplog: pytest.LogCaptureFixture
 ) -> None:
-    recorder = Recorder(tmp_path, "c", counts)
+    recorder = recording(tmp_path, counts)
     recorder.start()
-    recorder.write(Record(1, 1, 1, RecordKind.CLOSE, meta={"what": object()}))
+    recorder.write(Record(1, 1, 1, RecordKind.HEADERS, meta={"what": object()}))
     recorder.write(frame(2))
     recorder.stop()
 
@@ -217,7 +408,7 @@ def test_what_cannot_be_encoded_is_counted_and_the_next_record_is_written(
 def test_nothing_is_written_before_the_start_or_after_the_stop(
     tmp_path: Path, counts: Counts
 ) -> None:
-    recorder = Recorder(tmp_path, "c", counts)
+    recorder = recording(tmp_path, counts)
     recorder.stop()
     recorder.write(frame(1))
     recorder.start()
@@ -231,7 +422,7 @@ def test_nothing_is_written_before_the_start_or_after_the_stop(
 
 
 def test_every_series_of_the_capture_exists_from_the_start(tmp_path: Path, counts: Counts) -> None:
-    Recorder(tmp_path, "c", counts)
+    recording(tmp_path, counts)
 
     found = {labels for labels, _ in counts.samples(metrics.CAPTURE_DROPPED)}
     assert found >= {(reason,) for reason in DROP_REASONS}

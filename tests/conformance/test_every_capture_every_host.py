@@ -13,7 +13,8 @@ from tests.conformance.watch import Watch
 from tests.conformance.wire import Received
 
 from midstream.adapters.capture_format import StoredRecord, read
-from midstream.adapters.capture_writer import Recorder
+from midstream.adapters.capture_recorder import Recorder
+from midstream.config.schema import CaptureTable
 from midstream.core.addon import Answer
 from midstream.core.frames import Kind
 from midstream.core.metrics import Counts
@@ -150,7 +151,7 @@ def test_with_every_addon_every_host_sends_the_bytes_that_a_replay_sends(
 def test_what_the_gateway_captures_replays_to_what_the_gateway_sent(
     path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    recorder = Recorder(tmp_path, "gateway", Counts())
+    recorder = Recorder(CaptureTable(dir=str(tmp_path), min_free_bytes=0), "gateway", Counts())
     watch = Watch(recorder)
     recorder.start()
     arrived = played(list(read(path)), HOSTS["gateway"], monkeypatch, repairs=True, watch=watch)

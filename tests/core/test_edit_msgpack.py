@@ -3,7 +3,7 @@
 import contextlib
 import json
 
-import msgpack  # type: ignore[import-untyped]  # another reader and writer than the one under test
+import msgpack  # another reader and writer than the one under test
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -19,7 +19,7 @@ from tests.support import (
 )
 
 from midstream.core import metrics
-from midstream.core.addon import Answer, Fetch, Mode, Verdict, Wait
+from midstream.core.addon import KEEP, Answer, Fetch, Mode, Verdict, Wait
 from midstream.core.chain import Bounds
 from midstream.core.frames import Frame, Kind
 from midstream.core.metrics import Counts
@@ -50,6 +50,7 @@ def test_records_tell_the_life_of_an_exchange_in_order():
         "method": "GET",
         "target": "/chat?x=1",
         "headers": (("Upgrade", "websocket"), ("Cookie", "c")),
+        "addons": [("fake", "repair")],
     }
     assert sink.records[1].meta == {"status": 101, "headers": UPGRADED.headers}
     assert sink.records[3].meta == {"code": 1000}
@@ -190,3 +191,19 @@ def test_without_a_sink_the_words_of_the_addons_do_not_pile_up():
     play.end(SERVER)
     assert session._chain is not None
     assert (session._chain.rules, session._chain.skips) == ([], [])
+
+
+def test_facts_stand_beside_the_words_they_belong_to_and_nowhere_else():
+    sink = FakeSink()
+    facts: dict[str, str | int | bool] = {"row": "r" * 100 + "\ud800", "half": "\ud800", "count": 3}
+    verdicts = iter((Verdict.drop("cut", why=facts), Verdict.skip("unsure", why={"n": 1}), KEEP))
+    addon = FakeAddon(frame=lambda _frame, _ctx: next(verdicts))
+    session = session_of(addon, sink=sink)
+    session.open(0)
+    for _ in range(3):
+        session.receive_message(CLIENT, Kind.WS_TEXT, b"x", 1)
+    dropped, passed, untouched = sink.of(RecordKind.FRAME)
+    short = {"row": "r" * 80, "half": "\\ud800", "count": 3}
+    assert dropped.meta == {"why": [["fake", "cut", short]]}
+    assert passed.meta == {"why": [["fake", "unsure", {"n": 1}]]}
+    assert untouched.meta == {}

@@ -18,7 +18,9 @@ from tests.support import FakeAddon, FakeDialect
 from midstream.core.addon import Mode
 from midstream.core.engine import Engine, Limits, Route
 from midstream.core.frames import Frame
+from midstream.core.ports import Sink
 from midstream.hosts.mitm import Midstream
+from midstream.hosts.mitm_notes import Notes
 
 SECONDS = 10
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
@@ -26,11 +28,16 @@ TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 type Handler = Callable[["Peer"], Awaitable[None]]
 
 
-def engine(*addons: FakeAddon, mode: Mode = Mode.REPAIR, max_frame_bytes: int = 1 << 20) -> Engine:
+def engine(
+    *addons: FakeAddon,
+    mode: Mode = Mode.REPAIR,
+    max_frame_bytes: int = 1 << 20,
+    sink: Sink | None = None,
+) -> Engine:
     """Return an engine whose one route leads wherever mitmproxy sends a flow."""
     route = Route("chat", "/*", "", tuple((addon, mode) for addon in addons))
     limits = Limits(max_frame_bytes=max_frame_bytes)
-    return Engine([route], [FakeDialect()], secret=b"s" * 32, limits=limits)
+    return Engine([route], [FakeDialect()], secret=b"s" * 32, limits=limits, sink=sink)
 
 
 @functools.cache
@@ -55,6 +62,7 @@ async def mitmproxy(
     served: Engine,
     *others: object,
     before: object = None,
+    notes: Notes | None = None,
     mode: str = "",
     **opts: object,
 ) -> AsyncIterator[Proxy]:
@@ -62,7 +70,7 @@ async def mitmproxy(
     mode = mode or f"reverse:http://127.0.0.1:{upstream_port}"
     given = options.Options(mode=[mode], listen_host="127.0.0.1", listen_port=0, confdir=confdir())
     master = DumpMaster(given, with_termlog=False, with_dumper=False)
-    addon = Midstream(served)
+    addon = Midstream(served, notes)
     master.addons.add(*(() if before is None else (before,)), addon, *others)
     given.update(**opts)
     running = asyncio.get_running_loop().create_task(master.run())

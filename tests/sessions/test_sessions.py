@@ -1,37 +1,16 @@
 """`midstream sessions`: what is found, what is changed, and what nothing touches."""
 
 import json
-import shutil
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tests.sessions.stores import Store, dump, links, ranges
+from tests.sessions.stores import Store, dump, links, ranges, recorded, search
+from tests.sessions.verbs import CHAT, RECORDS, Captured, made, said
 
-from midstream.cli import main
-
-CHAT = [("u1", None), ("a1", "u1"), ("u2", "a1"), ("a2", "u2"), ("compaction_r1", "a2"),
-        ("u3", "compaction_r1"), ("a3", "u3")]  # fmt: skip
-RECORDS = [("r1", "u1", "a1")]
+CHAT_ROWS, STREAM_ROWS, MANY_BYTES = 20_000, 100_000, 40 << 20
 LAYOUTS = pytest.mark.parametrize("layout", ["old", "new"])
-
-type Captured = pytest.CaptureFixture[str]
-
-
-def made(tmp_path: Path, layout: str = "old", rows=CHAT, records=RECORDS) -> Path:
-    store = Store(tmp_path / "state.sqlite", layout)
-    store.fill(rows, records)
-    return store.close()
-
-
-def said(capsys: Captured, *arguments: object) -> tuple[int, str, str]:
-    code = main(["sessions", *map(str, arguments)])
-    out = capsys.readouterr()
-    return code, out.out, out.err
 
 
 @LAYOUTS
@@ -102,7 +81,7 @@ def test_a_range_that_ends_at_a_removed_row_ends_at_the_nearest_one_that_stays(
         "r1": ("u1", "a1"), "r2": ("u3", "a3"), "r3": ("a1", "a3"),
         "r4": ("compaction_r1", "compaction_r1"),
     }  # fmt: skip
-    assert "  record r4: nothing of its range is left, it stays as it is\n" in out
+    assert "compaction_r1 to compaction_r1, of which nothing is left on one branch: it stays" in out
     assert links(path)["u4"] == "a3"
 
 
@@ -119,13 +98,49 @@ def test_rows_of_another_session_and_foreign_ones_stay(
     assert path.read_bytes() == before
 
 
-def test_search_finds_the_rest_and_the_row_no_more(tmp_path: Path, capsys: Captured):
-    path = made(tmp_path)
+@LAYOUTS
+def test_search_finds_the_rest_and_the_row_no_more(tmp_path: Path, capsys: Captured, layout: str):
+    path = made(tmp_path, layout)
+    assert search(path, "r1") == ["compaction_r1"]
     assert said(capsys, "repair", path, "--write")[0] == 0
-    database = sqlite3.connect(path)
-    found = database.execute("SELECT id FROM assistant_fts").fetchall()
-    database.close()
-    assert [row[0] for row in found] == ["u1", "a1", "u2", "a2", "u3", "a3"]
+    assert search(path, "r1") == []
+    assert [search(path, row) for row in ("u1", "a3")] == [["u1"], ["a3"]]
+
+
+def test_payloads_go_with_the_last_message_that_refers_to_them(tmp_path: Path, capsys: Captured):
+    store = Store(tmp_path / "state.sqlite", "new")
+    store.fill(CHAT, RECORDS)
+    store.attach("compaction_r1", "alone")
+    store.attach("compaction_r1", "shared")
+    store.attach("u1", "shared")
+    path = store.close()
+    assert said(capsys, "repair", path, "--write")[0] == 0
+    rows = dump(path)
+    assert rows["cf_agents_session_attachment_refs"] == [("", "u1", "shared")]
+    assert rows["cf_agents_session_attachment_chunks"] == [("shared", 0, b"\0")]
+    assert rows["cf_agents_session_attachment_meta"] == [("shared", 1, "image/png", 1)]
+    assert all("compaction_r1" not in row for row in rows["cf_agents_session_message_chunks"])
+
+
+def test_what_a_real_server_stored_is_repaired(tmp_path: Path, capsys: Captured):
+    path = recorded(tmp_path / "state.sqlite")
+    before, filed = links(path), "compaction_042a102f-a9fc-4f1f-98e8-f1ee1987ad5c"
+    behind = next(row for row, parent in before.items() if parent == filed)
+    code, out, _ = said(capsys, "repair", path, "--write")
+    assert code == 0
+    assert f"  {behind}: parent {filed} -> {before[filed]}\n" in out
+    after = {row: parent for row, parent in before.items() if row != filed}
+    assert links(path) == after | {behind: before[filed]}
+    first = next(iter(before))
+    assert ranges(path)["b8e52b82-21e0-4c44-b56d-68781321b84d"] == (first, before[filed])
+    assert search(path, "FIRST") == []
+    assert search(path, "turn 4") == [behind]
+
+
+def test_what_an_id_says_to_a_terminal_is_not_passed_on(tmp_path: Path, capsys: Captured):
+    rows = [("u1", None), ("compaction_\x1b[2J", "u1")]
+    path = made(tmp_path, rows=rows, records=[("\x1b[2J", "u1", "u1")])
+    assert "  row compaction_\\x1b[2J\n" in said(capsys, "check", path)[1]
 
 
 @LAYOUTS
@@ -141,149 +156,35 @@ def test_json_names_everything(tmp_path: Path, capsys: Captured, layout: str):
     assert "backup" in json.loads(said(capsys, "repair", path, "--write", "--json")[1])
 
 
-def test_what_is_only_in_the_log_of_a_live_file_counts(tmp_path: Path, capsys: Captured):
-    store = Store(tmp_path / "live.sqlite")
-    store.database.execute("PRAGMA journal_mode = WAL")
-    store.fill(CHAT, RECORDS)
-    folder = tmp_path / "copy"
-    folder.mkdir()
-    for path in tmp_path.glob("live.sqlite*"):
-        shutil.copy(path, folder)
-    store.close()
-    path = folder / "live.sqlite"
-    (folder / "live.sqlite-shm").unlink()
-    files = {p: p.read_bytes() for p in folder.iterdir()}
-    assert said(capsys, "check", path)[0] == 1
-    assert {p: p.read_bytes() for p in folder.iterdir()} == files
-    assert said(capsys, "repair", path, "--write")[0] == 0
-    assert "compaction_r1" not in links(path)
-    (backup,) = folder.glob("*.backup-*")
-    assert "compaction_r1" in links(backup)
-
-
-def test_a_database_that_another_process_writes_is_left_alone(tmp_path: Path, capsys: Captured):
-    path = made(tmp_path)
-    before = path.read_bytes()
-    program = (
-        "import sqlite3, sys, time\n"
-        "d = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
-        "d.execute('BEGIN EXCLUSIVE'); print('held', flush=True); time.sleep(60)\n"
-    )
-    other = subprocess.Popen([sys.executable, "-c", program, path], stdout=subprocess.PIPE)
-    try:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"held\n"
-        code, out, err = said(capsys, "repair", path, "--write")
-    finally:
-        other.kill()
-        other.wait()
-        assert other.stdout is not None
-        other.stdout.close()
-    assert (code, out) == (2, "")
-    assert err == f"{path}: is in use by another process, expected a copy or a stopped server\n"
-    assert path.read_bytes() == before
-    assert not list(tmp_path.glob("*.backup-*"))
-
-
-def _directory(path: Path) -> None:
-    path.mkdir()
-
-
-def _other_schema(path: Path) -> None:
-    database = sqlite3.connect(path)
-    database.execute("CREATE TABLE notes (id TEXT)")
-    database.close()
-
-
-def _half_known(path: Path) -> None:
-    database = sqlite3.connect(path)
-    database.execute("CREATE TABLE assistant_messages (id TEXT)")
-    database.execute("CREATE TABLE assistant_compactions (id TEXT)")
-    database.close()
-
-
-@pytest.mark.parametrize(
-    ("spoil", "error"),
-    [
-        (lambda path: None, "cannot be read: No such file or directory"),
-        (lambda path: path.write_bytes(b""), "not an SQLite database: it is empty"),
-        (lambda path: path.write_bytes(b"RIFF" * 99), "not an SQLite database: it starts with 52"),
-        (lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(200)), "database"),
-        (_directory, "is a directory, expected an SQLite file"),
-        (_other_schema, "not a session database, expected the tables assistant_messages and"),
-        (_half_known, "table assistant_messages has no column content, parent_id, role, session"),
-    ],
-    ids=["missing", "empty", "foreign", "broken", "directory", "another schema", "another version"],
-)
-@pytest.mark.parametrize("verb", [["check"], ["repair"], ["repair", "--write"]])
-def test_what_cannot_be_read_is_one_line_and_exit_code_2(
-    tmp_path: Path, capsys: Captured, spoil, error: str, verb: list[str]
-):
-    path = tmp_path / "state.sqlite"
-    spoil(path)
-    before = sorted(tmp_path.iterdir())
-    code, out, err = said(capsys, verb[0], path, *verb[1:])
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    assert err.startswith(f"{path}: ")
-    assert error in err
-    assert sorted(tmp_path.iterdir()) == before
-
-
-def test_a_large_database_is_looked_through_without_taking_it_all_in(
-    tmp_path: Path, capsys: Captured
-):
+def test_memory_does_not_grow_with_the_database(tmp_path: Path):
+    """The rows of streams are most of a store, and a chat may be long: both are passed by."""
     store = Store(tmp_path / "state.sqlite")
     store.database.execute("BEGIN")
-    rows = [(f"m{n}", f"m{n - 1}" if n else None) for n in range(20_000)]
-    rows.insert(15_000, ("compaction_r1", "m14999"))
-    store.fill(rows, [("r1", "m0", "m9000")])
+    rows = [(f"m{n}", f"m{n - 1}" if n else None) for n in range(CHAT_ROWS)]
+    rows.insert(CHAT_ROWS // 2, ("compaction_r1", f"m{CHAT_ROWS // 2 - 1}"))
+    store.fill([*rows, ("last", "compaction_r1")], [("r1", "m0", "compaction_r1")])
+    store.database.executemany(
+        "INSERT INTO cf_ai_chat_stream_chunks VALUES (?, 's', ?, ?, 0)",
+        ((f"c{n}", "x" * 400, n) for n in range(STREAM_ROWS)),
+    )
     store.database.execute("COMMIT")
     path = store.close()
-    assert said(capsys, "repair", path, "--write")[0] == 0
-    assert len(links(path)) == 20_000
-
-
-@given(data=st.data())
-def test_no_row_is_lost_but_the_filed_ones_and_every_path_stays_in_order(data, tmp_path_factory):
-    count = data.draw(st.integers(1, 14))
-    names = [f"m{n}" for n in range(count)]
-    filed = data.draw(st.sets(st.sampled_from(names), max_size=6))
-    identifier = {name: f"compaction_{name}" if name in filed else name for name in names}
-    parents = {
-        name: data.draw(st.sampled_from([None, *names[:number]]))
-        for number, name in enumerate(names)
-    }
-    rows = [(identifier[n], identifier[p] if (p := parents[n]) else None) for n in names]
-    records = [
-        (name, *(identifier[data.draw(st.sampled_from(names))] for _ in range(2)))
-        for name in sorted(filed)
-    ]
-    store = Store(
-        tmp_path_factory.mktemp("s") / "state.sqlite", data.draw(st.sampled_from(["old", "new"]))
+    assert path.stat().st_size > MANY_BYTES
+    program = (
+        "import resource, sys\n"
+        "from midstream.cli import main\n"
+        "main(['sessions', 'check', sys.argv[2]])\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "code = main(['sessions', 'repair', sys.argv[1], '--write'])\n"
+        "grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before\n"
+        "print(code, grown)\n"
     )
-    store.fill(rows, records)
-    path = store.close()
-    before = dict(rows)
-    assert main(["sessions", "repair", str(path), "--write"]) == 0
-    after = links(path)
-    removed = {identifier[name] for name in filed}
-    assert set(after) == set(before) - removed
-    for row in after:
-        assert _path(after, row) == [name for name in _path(before, row) if name not in removed]
-    for record, (first, last) in ranges(path).items():
-        old_first, old_last = next((f, t) for r, f, t in records if r == record)
-        span = _path(before, old_last)
-        span = span[: span.index(old_first) + 1] if old_first in span else span
-        staying = [name for name in span if name not in removed]
-        if {old_first, old_last} & removed and staying:
-            assert (first, last) == (staying[-1], staying[0])
-        else:
-            assert (first, last) == (old_first, old_last)
-
-
-def _path(parents: dict[str, str | None], row: str) -> list[str]:
-    found = [row]
-    while (parent := parents[found[-1]]) is not None:
-        found.append(parent)
-    return found
+    (tmp_path / "small").mkdir()
+    small = made(tmp_path / "small")
+    done = subprocess.run(
+        [sys.executable, "-c", program, path, small], capture_output=True, text=True, check=True
+    )
+    code, grown_kib = map(int, done.stdout.splitlines()[-1].split())
+    assert code == 0
+    assert grown_kib * 1024 < MANY_BYTES / 2
+    assert links(path)["last"] == f"m{CHAT_ROWS // 2 - 1}"

@@ -19,6 +19,7 @@ from midstream.core.frames import Frame, Kind, Side
 from midstream.dialects import a2a
 from midstream.dialects.a2a import ArtifactUpdate, Asked, StatusUpdate, Task
 from midstream_addons.final_message_once import message, task
+from midstream_addons.final_message_once.meanings import MEANINGS
 from midstream_addons.final_message_once.options import Options as _Options
 from midstream_addons.final_message_once.state import Tasks
 
@@ -35,6 +36,7 @@ class FinalMessageOnce(Addon[Tasks, None]):
         "client_keeps_last", "no_text", "data", "nothing_streamed", "differs", "artifact_bound",
         "malformed", "not_editable",
     )  # fmt: skip
+    meanings: ClassVar = MEANINGS
     Options: ClassVar = _Options
 
     def __init__(self, options: _Options) -> None:

@@ -1,6 +1,6 @@
 """Judges a task that ends a stream: by default it stays, as an option it no longer repeats."""
 
-from midstream.core.addon import KEEP, Verdict
+from midstream.core.addon import KEEP, Facts, Verdict
 from midstream.core.frames import Frame
 from midstream.dialects import a2a_write
 from midstream.dialects.a2a import Artifact, Task
@@ -20,8 +20,9 @@ def judge(frame: Frame, task: Task, told: Told, options: Options) -> Verdict:
         return Verdict.skip("artifact_bound")
     if not all(_repeats(artifact, answers) for artifact in task.artifacts):
         return Verdict.skip("differs")
+    why: Facts = {"task": task.task_id, "artifacts": len(task.artifacts), "texts": len(answers[0])}
     if options.final_task == "status":
-        return Verdict.replace("final_task", a2a_write.status_of(frame, task))
+        return Verdict.replace("final_task", a2a_write.status_of(frame, task), why=why)
     out = _emptied(frame, task)
     said = [
         index
@@ -38,7 +39,7 @@ def judge(frame: Frame, task: Task, told: Told, options: Options) -> Verdict:
         and any(repeats(text, answer) for text in texts_of(message) for answer in answers)
     ):
         out = a2a_write.without_message(out, task)
-    return KEEP if out is frame else Verdict.replace("final_task", out)
+    return KEEP if out is frame else Verdict.replace("final_task", out, why=why)
 
 
 def _repeats(artifact: Artifact, answers: list[list[Said]]) -> bool:

@@ -20,6 +20,7 @@ from midstream.dialects import anthropic_messages, gemini, openai_chat, openai_r
 from midstream.dialects.provider_history import Provider
 from midstream_addons.history_order import learn, request
 from midstream_addons.history_order.ledger import Ledger
+from midstream_addons.history_order.meanings import MEANINGS
 from midstream_addons.history_order.options import Options as _Options
 from midstream_addons.history_order.state import Call, Ctx, digests_of
 
@@ -42,6 +43,7 @@ class HistoryOrder(Addon[Call, Ledger]):
         "would_break_api", "thinking_locked", "gemini_cross_turn", "server_side_history", "partial",
         "no_improvement", "not_editable", "signed", "unreadable",
     )  # fmt: skip
+    meanings: ClassVar = MEANINGS
     Options: ClassVar = _Options
 
     def __init__(self, options: _Options) -> None:

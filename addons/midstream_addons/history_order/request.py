@@ -1,6 +1,6 @@
 """Judges what a client sends: the history in it is measured, and mended where that is proven."""
 
-from midstream.core.addon import KEEP, Compared, Note, Skipped, Verdict
+from midstream.core.addon import KEEP, Compared, Facts, Note, Skipped, Verdict
 from midstream.core.frames import Frame, Kind
 from midstream.dialects import provider_heads
 from midstream.dialects.provider_history import Digests, History, Provider
@@ -43,7 +43,8 @@ def judge(frame: Frame, ctx: Ctx) -> Verdict:
         notes += [prefixed] if prefixed is not None else []
     if history.stream in call.answers or len(call.answers) < MAX_STREAMS:
         call.answers[history.stream] = Answer(begun, call.provider.listen(call.digests))
-    return _verdict(frame, outcome, notes)
+    why = _facts(call.provider, history, outcome)
+    return _verdict(frame, outcome, notes, why)
 
 
 def consider(
@@ -73,7 +74,19 @@ def consider(
     return outcome, begun
 
 
-def _verdict(frame: Frame, outcome: Outcome, notes: list[Note]) -> Verdict:
+def _facts(provider: Provider, history: History, outcome: Outcome) -> Facts:
+    """Return by what a request was judged."""
+    return {
+        "api": provider.name,
+        "items": len(history.items),
+        "comparable_pairs": outcome.comparable,
+        "inverted_pairs_received": outcome.inverted_in,
+        "inverted_pairs_sent": outcome.inverted_out,
+        "moved_items": outcome.moved,
+    }
+
+
+def _verdict(frame: Frame, outcome: Outcome, notes: list[Note], why: Facts) -> Verdict:
     counted = {
         "comparable": outcome.comparable,
         "inverted_in": outcome.inverted_in,
@@ -83,5 +96,5 @@ def _verdict(frame: Frame, outcome: Outcome, notes: list[Note]) -> Verdict:
     if outcome.reason:
         notes.append(Skipped(outcome.reason))
     if outcome.body is None:
-        return Verdict.keep(notes=tuple(notes))
-    return Verdict((frame.with_payload(outcome.body),), RULE, notes=tuple(notes))
+        return Verdict(notes=tuple(notes), why=why)
+    return Verdict((frame.with_payload(outcome.body),), RULE, notes=tuple(notes), why=why)

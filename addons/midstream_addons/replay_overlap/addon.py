@@ -30,6 +30,7 @@ from midstream.core.frames import Frame, Kind, Side
 from midstream.dialects import cloudflare_chat as chat
 from midstream.dialects.cloudflare_transcript import Transcript
 from midstream_addons.replay_overlap import answers, client, ending, server
+from midstream_addons.replay_overlap.meanings import MEANINGS
 from midstream_addons.replay_overlap.offered import Phase
 from midstream_addons.replay_overlap.options import Options as _Options
 from midstream_addons.replay_overlap.state import Chat, Socket
@@ -47,6 +48,7 @@ class ReplayOverlap(Addon[Socket, Chat]):
         "unknown_stream", "stream_over", "stream_failed", "no_start", "no_replay", "inexact",
         "no_ack", "fetch_failed", "history_behind", "malformed",
     )  # fmt: skip
+    meanings: ClassVar = MEANINGS
     Options: ClassVar = _Options
 
     def __init__(self, options: _Options) -> None:

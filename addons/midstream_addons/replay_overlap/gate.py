@@ -1,13 +1,13 @@
 """Whether a replay can be rewritten, in which form, and what sets the client back for it."""
 
 from midstream.core import raw
-from midstream.core.addon import Context
+from midstream.core.addon import Context, Facts
 from midstream.core.frames import Frame
 from midstream.dialects import cloudflare_chat as chat
 from midstream.dialects.cloudflare_transcript import Stream
 from midstream.dialects.ui_stream import chunk_type, is_expressible
 from midstream_addons.replay_overlap import burst
-from midstream_addons.replay_overlap.offered import Form
+from midstream_addons.replay_overlap.offered import Form, Mended
 from midstream_addons.replay_overlap.options import Options
 from midstream_addons.replay_overlap.state import Chat, Socket
 
@@ -48,6 +48,21 @@ def choose(ctx: Ctx, options: Options, stream: Stream) -> Form:
     is_last = bool(messages) and messages[-1].id == stream.target
     is_late = ctx.state.has_asked and not is_waiting(ctx)
     return Form.REBUILD if is_late and is_last else Form.BASELINE
+
+
+def facts(request: str, mended: Mended, ctx: Ctx, options: Options) -> Facts:
+    """Return by what a replay was rewritten, or let pass."""
+    known: dict[str, str | int | bool] = {
+        "request": request,
+        "form": mended.form.name.lower(),
+        "client": options.client,
+        "list_known": ctx.conversation.transcript.is_known,
+    }
+    if (stream := mended.stream) is not None:
+        known["message"] = stream.target
+        known["baseline_parts"] = len(stream.base.parts)
+        known["continuation"] = stream.is_continuation
+    return known
 
 
 def is_waiting(ctx: Ctx) -> bool:

@@ -120,14 +120,16 @@ def send(taken: Offer, ctx: Ctx, options: Options, at_hand: Frame | None = None)
     taken.phase = Phase.SENT
     rule = "" if reason else "reset"
     notes = (Skipped(reason), Reconnected("passed")) if reason else (Reconnected("rebuilt"),)
+    why = gate.facts(taken.stream, mended, ctx, options)
     if taken.is_acked:
         ctx.state.offer = None
         out = (*opening, *sending.replay(mended, frames, ctx))
-        return Verdict(out, rule, settles=ctx.held, paced=True, notes=notes)
+        return Verdict(out, rule, settles=ctx.held, paced=True, notes=notes, why=why)
     asks = (Wait(options.ack_wait_ms, f"ack:{taken.number}"),)
     settles = () if taken.is_late else ctx.held[:1]
+    is_held = at_hand is not None
     return Verdict(
-        tuple(opening), rule, hold=at_hand is not None, settles=settles, asks=asks, notes=notes
+        tuple(opening), rule, hold=is_held, settles=settles, asks=asks, notes=notes, why=why
     )
 
 

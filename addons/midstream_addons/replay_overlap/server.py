@@ -124,7 +124,10 @@ def _rewritten(frame: Frame, response: chat.Response, ctx: Ctx) -> Verdict:
     form = mended.form if is_expressible(stream.base.parts) else Form.BASELINE
     drafts = Rewriter(stream, form, ctx.conversation.results).drafts(frame, response)
     frames = tuple(draft.finish() for draft in drafts)
-    return KEEP if frames == (frame,) else Verdict.replace("rebuild", *frames)
+    if frames == (frame,):
+        return KEEP
+    why = {"request": response.id, "form": form.name.lower(), "message": stream.target}
+    return Verdict.replace("rebuild", *frames, why=why)
 
 
 def with_asks(verdict: Verdict, asks: tuple[Wait, ...]) -> Verdict:

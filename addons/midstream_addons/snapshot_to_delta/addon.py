@@ -19,6 +19,7 @@ from midstream.core.frames import Frame, Kind, Side
 from midstream.dialects import a2a
 from midstream.dialects.a2a import Asked
 from midstream_addons.snapshot_to_delta import cards, events, turn
+from midstream_addons.snapshot_to_delta.meanings import MEANINGS
 from midstream_addons.snapshot_to_delta.options import Options as _Options
 from midstream_addons.snapshot_to_delta.sent import Sent
 from midstream_addons.snapshot_to_delta.state import Agent, Stream
@@ -42,6 +43,7 @@ class SnapshotToDelta(Addon[Stream, Agent]):
         "malformed", "artifact_bound", "text_bound", "rewrite", "foreign_url",
         "not_editable",
     )  # fmt: skip
+    meanings: ClassVar = MEANINGS
     Options: ClassVar = _Options
 
     def __init__(self, options: _Options) -> None:

@@ -9,6 +9,7 @@ from midstream.dialects import a2a_write
 from midstream.dialects.a2a import ArtifactUpdate
 from midstream_addons.snapshot_to_delta import ahead, render
 from midstream_addons.snapshot_to_delta.artifact import Artifact, Waiting
+from midstream_addons.snapshot_to_delta.facts import facts
 from midstream_addons.snapshot_to_delta.options import Options
 from midstream_addons.snapshot_to_delta.render import Cut
 from midstream_addons.snapshot_to_delta.sent import Sent
@@ -46,6 +47,7 @@ def add(
     if _has_snapshots(artifact, options):
         found.removed |= _repeated_data(update, artifact)
     rule = next((step.rule for step in steps.values() if step.rule), "")
+    sent.why = facts(update, artifact) if rule else sent.why
     if rule == "correction" and found.resets and options.rewrite == "error":
         _give_up(frame, artifact, sent)
         return

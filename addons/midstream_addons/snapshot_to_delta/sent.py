@@ -2,7 +2,7 @@
 
 import msgspec
 
-from midstream.core.addon import Note, Verdict, Wait
+from midstream.core.addon import NO_FACTS, Facts, Note, Verdict, Wait
 from midstream.core.frames import Frame
 from midstream_addons.snapshot_to_delta.options import Options
 from midstream_addons.snapshot_to_delta.state import Stream
@@ -25,6 +25,7 @@ class Sent(msgspec.Struct):
     notes: list[Note] = []
     rule: str = ""
     repairs: int = 0
+    why: Facts = NO_FACTS
 
     def add(self, frame: Frame | None, rule: str) -> None:
         """Send a frame, or nothing, for a received one; an empty word: it is as it came."""
@@ -48,6 +49,7 @@ class Sent(msgspec.Struct):
             repairs=max(self.repairs, 1),
             asks=asks,
             notes=tuple(self.notes),
+            why=self.why,
         )
 
 

@@ -18,6 +18,7 @@ from midstream.core.addon import KEEP, Addon, Context, Verdict
 from midstream.core.frames import Frame, Kind, Side
 from midstream.dialects.cloudflare_compaction import needles
 from midstream_addons.strip_compaction import evidence, lists, upload
+from midstream_addons.strip_compaction.meanings import MEANINGS
 from midstream_addons.strip_compaction.options import Options as _Options
 from midstream_addons.strip_compaction.state import Chat, Socket
 
@@ -34,6 +35,7 @@ class StripCompaction(Addon[Socket, Chat]):
         "undelivered", "client_made", "stores_uploads", "no_transcript", "other_form",
         "unknown_range_end", "nothing_left", "unreadable", "not_editable",
     )  # fmt: skip
+    meanings: ClassVar = MEANINGS
     Options: ClassVar = _Options
 
     def __init__(self, options: _Options) -> None:

@@ -5,7 +5,7 @@ copy that was stored. A copy that stands alone is known by its `createdAt`: the 
 makes up the time of the read, so one that keeps its time while another's moves was stored.
 """
 
-from midstream.core.addon import KEEP, Verdict
+from midstream.core.addon import KEEP, Facts, Verdict
 from midstream.core.errors import EditError
 from midstream.core.frames import Frame, Kind
 from midstream.dialects import cloudflare_chat as chat
@@ -46,8 +46,10 @@ def judge(frame: Frame, ctx: Ctx, options: Options, needles: tuple[bytes, ...]) 
     if not gone and not stale:
         return KEEP
     rule = "repeated_message" if gone else "stale_message"
+    out = [*gone, *stale]
+    why: Facts = {"id": found[out[0]].id, "at": out[0], "cut": len(out)} if out[0] in found else {}
     try:
-        return Verdict.replace(rule, rewrite(frame, listing, {*gone, *stale}, {}))
+        return Verdict.replace(rule, rewrite(frame, listing, {*out}, {}), why=why)
     except EditError:
         return Verdict.skip("not_editable")
 

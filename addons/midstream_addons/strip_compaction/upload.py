@@ -5,7 +5,7 @@ that last message is a synthetic one, the last real message of its range is put 
 that one is not known, the synthetic message stays, and the server stores it once.
 """
 
-from midstream.core.addon import KEEP, Skipped, Verdict
+from midstream.core.addon import KEEP, Facts, Skipped, Verdict
 from midstream.core.errors import EditError
 from midstream.core.frames import Frame, Kind
 from midstream.dialects import cloudflare_chat as chat
@@ -93,10 +93,12 @@ def _cut(
     if gone and len(gone) > last:
         gone, reasons = set(), [*reasons, "nothing_left"]
     notes = tuple(Skipped(reason) for reason in dict.fromkeys(reasons))
+    first = min(suspects)
+    why: Facts = {"id": suspects[first].id, "at": first, "messages": last + 1, "cut": len(gone)}
     if not gone and not put:
-        return Verdict.keep(notes=notes)
+        return Verdict(notes=notes, why=why)
     try:
-        return Verdict((rewrite(frame, listing, gone, put),), rule, notes=notes)
+        return Verdict((rewrite(frame, listing, gone, put),), rule, notes=notes, why=why)
     except EditError:
         return Verdict.skip("not_editable")
 

@@ -35,6 +35,7 @@ SUFFIX: Final = ".cap"
 MAX_RECORD_BYTES: Final = 256 << 20
 """A longer record is never written, and a longer length is read as damage."""
 
+MAX_PLAIN_BYTES: Final = 1 << 20
 _HEADER: Final = struct.Struct("<8sHHI")
 _PREFIX: Final = struct.Struct("<II")
 _BYTE_ORDER: Final = 0x0102
@@ -84,7 +85,7 @@ class StoredRecord(msgspec.Struct, frozen=True, omit_defaults=True):
             None if sent is None else tuple((f.sender, f.kind, f.wire) for f in sent),
             record.rules,
             record.skips,
-            {key: _storable(value) for key, value in record.meta.items()},
+            {key: storable(value) for key, value in record.meta.items()} if record.meta else {},
         )
 
     @property
@@ -103,16 +104,35 @@ class StoredRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         return () if received is None else (received,)
 
 
+class _Plain(msgspec.Struct, frozen=True, gc=False):
+    """The fields of a frame that left as it came: most records are one, and this encodes faster."""
+
+    wall_ns: int
+    mono_ns: int
+    exchange: int
+    seq: int
+    kind: str
+    side: str
+    route: str
+    frame: str
+    data: bytes
+
+
 class Damage(msgspec.Struct, frozen=True):
-    """Where the first bad record of a segment starts, in bytes from the start of the file."""
+    """Where the first bad record of a segment starts, in bytes from the start of the file.
+
+    `whole` is how many records stand before it in that segment.
+    """
 
     offset: int
     reason: str
     path: Path
+    whole: int = 0
 
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(StoredRecord)
+_encode, _pack, _crc32 = _encoder.encode, _PREFIX.pack, zlib.crc32
 
 
 def encode(record: StoredRecord) -> bytes:
@@ -121,6 +141,24 @@ def encode(record: StoredRecord) -> bytes:
     if len(body) > MAX_RECORD_BYTES:
         raise CaptureError(f"record is {len(body)} bytes, limit is {MAX_RECORD_BYTES}")
     return _PREFIX.pack(len(body), zlib.crc32(body)) + body
+
+
+def encode_new(record: Record, wall_ns: int, route: str) -> bytes:
+    """Return a new record as its bytes in a segment. Raises CaptureError over MAX_RECORD_BYTES."""
+    frame = record.frame
+    if (
+        frame is None or record.kind is not RecordKind.FRAME or record.side is not frame.sender
+        or not route or not frame.wire or record.sent is not None or record.meta or record.rules
+        or record.skips or len(frame.wire) > MAX_PLAIN_BYTES
+    ):  # fmt: skip
+        return encode(StoredRecord.of(record, wall_ns, route))
+    body = _encode(
+        _Plain(
+            wall_ns, record.mono_ns, record.exchange, record.seq, "frame", frame.sender._value_,
+            route, frame.kind._value_, frame.wire,
+        )
+    )  # fmt: skip
+    return _pack(len(body), _crc32(body)) + body
 
 
 def segment_name(name: str, number: int) -> str:
@@ -159,51 +197,71 @@ def segments_in(directory: Path) -> list[Path]:
 
 
 class Reader:
-    """Iterates over the records of a capture; after that, `damage` tells why it ended early."""
+    """Iterates over the records of a capture; after that, `damage` tells why it ended early.
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    `over_damage` goes on with the next segment where one is damaged, and `damages` tells of all.
+    Raises CaptureError where a segment is foreign or newer, or the first one has no header.
+    """
+
+    def __init__(self, paths: Sequence[Path], *, over_damage: bool = False) -> None:
         self.paths = tuple(paths)
-        self.damage: Damage | None = None
+        self.damages: list[Damage] = []
+        self._over_damage = over_damage
+        self._torn = {path: size for path in self.paths if (size := _torn_header(path)) is not None}
         for path in self.paths:
-            _check_header(path)
+            if path not in self._torn or path == self.paths[0]:
+                _check_header(path)
+
+    @property
+    def damage(self) -> Damage | None:
+        return self.damages[0] if self.damages else None
 
     def __iter__(self) -> Iterator[StoredRecord]:
-        self.damage = None
+        self.damages = []
         for path in self.paths:
-            with path.open("rb") as file:
-                yield from self._records(path, file)
-            if self.damage is not None:
+            if path in self._torn:  # its writer was ended, or the disk was full, just then
+                reason = f"header is cut at {self._torn[path]} of {HEADER_BYTES} bytes"
+                self.damages.append(Damage(0, reason, path))
+            else:
+                with path.open("rb") as file:
+                    yield from self._records(path, file)
+            if self.damages and not self._over_damage:
                 return
 
     def _records(self, path: Path, file: BinaryIO) -> Iterator[StoredRecord]:
-        offset = file.seek(HEADER_BYTES)
+        offset, whole = file.seek(HEADER_BYTES), 0
         while prefix := file.read(PREFIX_BYTES):
             found = _read_record(prefix, file)
             if isinstance(found, str):
-                self.damage = Damage(offset, found, path)
+                self.damages.append(Damage(offset, found, path, whole))
                 return
             yield found
-            offset = file.tell()
+            offset, whole = file.tell(), whole + 1
 
 
 class Tail:
     """Reads one segment while it grows: a record that is cut at the end is read when it is whole.
 
-    Raises CaptureError where the file is no capture.
+    `unread` tells where and why it stopped short of the end of the file. Raises CaptureError where
+    the file is no capture.
     """
 
     def __init__(self, path: Path) -> None:
         _check_header(path)
+        self._path = path
         self._file = path.open("rb")
         self._offset = HEADER_BYTES
+        self.unread: Damage | None = None
 
     def records(self) -> Iterator[StoredRecord]:
         """Return the records that are whole by now and were not returned before."""
         while True:
+            self.unread = None
             self._file.seek(self._offset)
             prefix = self._file.read(PREFIX_BYTES)
             found = _read_record(prefix, self._file) if prefix else ""
             if isinstance(found, str):
+                self.unread = Damage(self._offset, found, self._path) if found else None
                 return
             self._offset = self._file.tell()
             yield found
@@ -215,6 +273,21 @@ class Tail:
 def read(path: Path | str) -> Reader:
     """Open a capture (see `segments`). Raises CaptureError if it is missing, foreign or newer."""
     return Reader(segments(Path(path)))
+
+
+def _torn_header(path: Path) -> int | None:
+    """Return how many bytes of a header a file has that ends within it; None for any other."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(HEADER_BYTES)
+    except OSError:
+        return None
+    return len(start) if len(start) < HEADER_BYTES and HEADER.startswith(start) else None
+
+
+def is_begun(path: Path) -> bool:
+    """Tell whether the header of a segment is written by now. Raises CaptureError."""
+    return _torn_header(path) is None
 
 
 def _check_header(path: Path) -> None:
@@ -255,7 +328,7 @@ def _read_record(prefix: bytes, file: BinaryIO) -> StoredRecord | str:
         return f"record cannot be decoded: {error}"
 
 
-def _storable(value: object) -> object:
+def storable(value: object) -> object:
     """Return a value of `meta` that msgpack can hold: text that is not UTF-8 becomes bytes."""
     if isinstance(value, str):
         try:
@@ -264,5 +337,5 @@ def _storable(value: object) -> object:
             return value.encode("utf-8", "surrogateescape")
         return value
     if isinstance(value, list | tuple):
-        return [_storable(item) for item in value]
+        return [storable(item) for item in value]
     return value

@@ -3,7 +3,9 @@
 - WebSocket messages stand in `_webSocketMessages` as Chrome writes them, with the exchange's
   `_resourceType` of `websocket`; text is data, a binary message is base64 with opcode 2.
 - There is no agreed place for events: an event stream is the content's text, and its events with
-  their times stand in `_eventSourceMessages` beside it.
+  their times stand in `_eventSourceMessages` beside it, which Chrome writes too and does not read.
+- Bodies are text without their content coding; one whose coding is not undone here is base64, and
+  `_coding` beside it names the coding.
 - What midstream did is `_midstream`, a member that others pass over.
 
 Source: HAR 1.2 (W3C web performance group, historical draft); Chromium
@@ -11,10 +13,11 @@ Source: HAR 1.2 (W3C web performance group, historical draft); Chromium
 """
 
 import base64
+import zlib
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote
 
 import msgspec
 
@@ -23,10 +26,13 @@ from midstream.adapters.capture_exchanges import Gathered, Moment
 from midstream.adapters.capture_jsonl import readable
 from midstream.core.exchange import Headers, header
 from midstream.core.frames import Kind, Side
+from midstream.core.sse import fields_of
 
 NS_PER_MS: Final = 1_000_000
 NS_PER_S: Final = 1_000_000_000
 UNKNOWN: Final = -1
+URL_SAFE: Final = "".join(map(chr, range(0x21, 0x7F)))
+MAX_INFLATED_BYTES: Final = 64 << 20
 REASONS: Final = {101: "Switching Protocols", 200: "OK", 204: "No Content", 404: "Not Found"}
 
 
@@ -80,29 +86,24 @@ def url_of(exchange: Gathered) -> str:
 
 
 def _request(exchange: Gathered) -> dict[str, Any]:
-    head, body = exchange.head, b""
-    if not head.is_websocket:
-        body = exchange.body(Side.CLIENT)
+    head = exchange.head
+    body, text = _text_of(exchange, Side.CLIENT)
     found: dict[str, Any] = {
         "method": head.method,
-        "url": url_of(exchange),
+        "url": quote(url_of(exchange).encode("utf-8", "surrogateescape"), safe=URL_SAFE),
         "httpVersion": "HTTP/1.1",
         "cookies": [],
         "headers": _pairs(head.headers),
         "queryString": [
-            {"name": name, "value": value}
-            for name, value in parse_qsl(urlsplit(head.target).query, keep_blank_values=True)
+            {"name": _text(name), "value": _text(value)}
+            for name, value in parse_qsl(head.query, keep_blank_values=True)
         ],
         "headersSize": UNKNOWN,
         "bodySize": len(body),
     }
     if body:
-        text = readable(body)
-        found["postData"] = {"mimeType": header(head.headers, "content-type") or ""}
-        if isinstance(text, str):
-            found["postData"]["text"] = text
-        else:
-            found["postData"] |= {"text": text["base64"], "encoding": "base64"}
+        mime_type = header(head.headers, "content-type") or ""
+        found["postData"] = {"mimeType": _text(mime_type), **text}
     return found
 
 
@@ -110,28 +111,50 @@ def _response(exchange: Gathered) -> dict[str, Any]:
     response = exchange.response
     status = 0 if response is None else response.status
     headers = () if response is None else response.headers
-    body = b"" if exchange.head.is_websocket else exchange.body(Side.SERVER)
-    content: dict[str, Any] = {
-        "size": len(body),
-        "mimeType": header(headers, "content-type") or "x-unknown",
-    }
-    if body:
-        text = readable(body)
-        if isinstance(text, str):
-            content["text"] = text
-        else:
-            content |= {"text": text["base64"], "encoding": "base64"}
-    return {
+    body, text = _text_of(exchange, Side.SERVER)
+    mime_type = header(headers, "content-type") or "x-unknown"
+    content = {"size": len(body), "mimeType": _text(mime_type), **text}
+    found = {
         "status": status,
         "statusText": REASONS.get(status, ""),
         "httpVersion": "HTTP/1.1",
         "cookies": [],
         "headers": _pairs(headers),
         "content": content,
-        "redirectURL": header(headers, "location") or "",
+        "redirectURL": _text(header(headers, "location") or ""),
         "headersSize": UNKNOWN,
         "bodySize": len(body),
     }
+    if exchange.ending == "aborted":
+        found["_error"] = "the exchange was broken off"
+    return found
+
+
+def _text_of(exchange: Gathered, side: Side) -> tuple[bytes, dict[str, Any]]:
+    """Return the body of a side without its coding, and the members that hold it as text."""
+    body = b"" if exchange.head.is_websocket else exchange.body(side)
+    if not body:
+        return body, {}
+    more: dict[str, Any] = {}
+    if coding := exchange.coding(side):
+        inflated = _inflated(body, coding)
+        body, more = (body, {"_coding": coding}) if inflated is None else (inflated, {})
+    text = readable(body)
+    if isinstance(text, str):
+        return body, {"text": text, **more}
+    return body, {"text": text["base64"], "encoding": "base64", **more}
+
+
+def _inflated(body: bytes, coding: str) -> bytes | None:
+    """Undo gzip and deflate; None for other codings, and for a body too large or not whole."""
+    if coding not in ("gzip", "x-gzip", "deflate"):
+        return None
+    inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)
+    try:
+        found = inflater.decompress(body, MAX_INFLATED_BYTES)
+    except zlib.error:
+        return None
+    return found if inflater.eof and not inflater.unused_data else None
 
 
 def _message(moment: Moment) -> dict[str, Any]:
@@ -150,8 +173,11 @@ def _message(moment: Moment) -> dict[str, Any]:
 def _events(exchange: Gathered) -> Iterator[dict[str, Any]]:
     for moment in exchange.frames:
         if moment.frame.kind is Kind.SSE:
+            fields = dict(fields_of(moment.frame.wire))
             yield {
                 "time": moment.wall_ns / NS_PER_S,
+                "eventName": fields.get(b"event", b"message").decode("utf-8", "replace"),
+                "eventId": fields.get(b"id", b"").decode("utf-8", "replace"),
                 "data": moment.frame.payload.decode("utf-8", "replace"),
             }
 
@@ -161,7 +187,7 @@ def _pairs(headers: Headers) -> list[dict[str, str]]:
 
 
 def _text(value: str) -> str:
-    """Return text that JSON can hold: a byte that was no UTF-8 becomes its Latin-1 character."""
+    """Return text that JSON can hold: a byte that was no UTF-8 is replaced."""
     return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

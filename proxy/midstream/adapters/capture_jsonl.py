@@ -2,7 +2,8 @@
 
 exchange, seq, kind, time (seconds since 1970), mono (seconds), route, side, frame, bytes,
 payload (text, or {"base64": …}), sent ([{side, frame, payload}], null where the frame went on
-as it came), addon, rule (of the first repair), rules, declined, meta
+as it came), addon, rule (of the first repair), rules, declined, why ([[addon, word, {fact: …}]]),
+meta
 """
 
 import base64
@@ -46,7 +47,8 @@ def as_object(record: StoredRecord) -> dict[str, object]:
         "rule": first[1],
         "rules": record.rules,
         "declined": record.skips,
-        "meta": plain(record.meta),
+        "why": plain(record.meta.get("why", [])),
+        "meta": plain({key: value for key, value in record.meta.items() if key != "why"}),
     }
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
 from midstream.adapters import capture_format
 from midstream.adapters.capture_format import MAGIC, Damage, StoredRecord
 from midstream.adapters.capture_har_read import read_har
@@ -30,10 +32,11 @@ class Source(Protocol):
 class Foreign:
     """A file of another tool, read whole."""
 
-    damage: Damage | None = None
-
-    def __init__(self, path: Path, records: list[StoredRecord]) -> None:
+    def __init__(
+        self, path: Path, records: list[StoredRecord], damage: Damage | None = None
+    ) -> None:
         self.paths = (path,)
+        self.damage = damage
         self._records = records
 
     def __iter__(self) -> Iterator[StoredRecord]:
@@ -47,7 +50,11 @@ def open_capture(path: Path | str) -> Source:
     if start.removeprefix(BOM).lstrip()[:1] == b"{":
         return Foreign(path, records_of(read_har(path)))
     if _is_tnetstring(start):
-        return Foreign(path, records_of(read_flows(path)))
+        scenes, damage = read_flows(path)
+        records = records_of(scenes)
+        if damage is not None:
+            damage = msgspec.structs.replace(damage, whole=len(records))
+        return Foreign(path, records, damage)
     return capture_format.read(path)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from midstream.adapters.capture_format import StoredRecord
+from midstream.adapters.capture_format import StoredRecord, storable
 from midstream.core.exchange import RequestHead, ResponseHead
 from midstream.core.frames import Frame, Kind, Side
 from midstream.core.ports import RecordKind
@@ -13,6 +13,17 @@ from midstream.core.sse import SseSplitter
 
 ROUTE = "default"
 MAX_EVENT_BYTES = 64 << 20
+US_PER_S, NS_PER_US = 1_000_000, 1000
+MAX_NS = 1 << 62
+"""The year 2116: later times are of no clock, and larger numbers fit no record."""
+
+
+def ns_of(seconds: float) -> int:
+    """Return seconds as nanoseconds that fit a record, to the microsecond, as floats of today are.
+
+    Raises ValueError for NaN.
+    """
+    return round(min(max(seconds * US_PER_S, 0), MAX_NS // NS_PER_US)) * NS_PER_US
 
 
 class Scene(msgspec.Struct):
@@ -43,8 +54,9 @@ def records_of(scenes: Iterable[Scene]) -> list[StoredRecord]:
 def _happenings(scene: Scene) -> Iterator[tuple[int, RecordKind, dict[str, Any]]]:
     head, answered_ns = scene.head, scene.answered_ns or scene.began_ns
     meta = {
-        "route": ROUTE, "upstream": "", "origin": scene.origin, "method": head.method,
-        "target": head.target, "headers": head.headers,
+        "route": ROUTE, "upstream": "", "origin": storable(scene.origin),
+        "method": storable(head.method), "target": storable(head.target),
+        "headers": storable(head.headers),
     }  # fmt: skip
     yield scene.began_ns, RecordKind.OPEN, {"meta": meta}
     frames = list(_split(scene))
@@ -55,7 +67,7 @@ def _happenings(scene: Scene) -> Iterator[tuple[int, RecordKind, dict[str, Any]]
     if not head.is_websocket:
         yield scene.began_ns, RecordKind.CLOSE, {"side": Side.CLIENT}
     if scene.response is not None:
-        told = {"status": scene.response.status, "headers": scene.response.headers}
+        told = {"status": scene.response.status, "headers": storable(scene.response.headers)}
         yield answered_ns, RecordKind.HEADERS, {"side": Side.SERVER, "meta": told}
     for wall_ns, frame in late:
         yield wall_ns, RecordKind.FRAME, _fields(frame)
@@ -64,7 +76,7 @@ def _happenings(scene: Scene) -> Iterator[tuple[int, RecordKind, dict[str, Any]]
         yield end_ns, RecordKind.CLOSE, {"meta": {"ending": "aborted"}}
         return
     side, code, reason = scene.close or (Side.SERVER, 0, "")
-    closing: dict[str, Any] = {"code": code, "reason": reason} if scene.close else {}
+    closing: dict[str, Any] = {"code": code, "reason": storable(reason)} if scene.close else {}
     yield end_ns, RecordKind.CLOSE, {"side": side, "meta": closing}
     if head.is_websocket:
         yield end_ns, RecordKind.CLOSE, {"side": side.other, "meta": closing}

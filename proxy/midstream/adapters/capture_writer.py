@@ -1,15 +1,11 @@
-"""Records exchanges into a capture, without slowing them.
+"""The thread that writes a capture.
 
-The event loop puts records into a bounded queue; one thread encodes and writes them. Rules of this
-file:
-- `write` takes no lock that the disk can hold, never blocks and never raises. What the queue has no
-  room for is counted, and a `gap` record says how much is missing as soon as there is room.
-- Secrets are taken out before a record is queued.
-- Records are written in small batches, each ended by a system call: it gives up the interpreter
-  lock, so that a busy writer delays the loop by no more than one batch.
-- A disk that fails ends the capture, never a stream: the rest is counted, `healthy` turns false.
-
-Counts are not thread-safe, so each series has one thread that adds to it, and all exist beforehand.
+- Records come encoded, many at a time, so that this thread does little but wait for the disk: what
+  it does under the interpreter lock, the streams wait for.
+- A disk that fails, or has less free space than the floor, stops no stream. Records are counted
+  until it takes them again, which is tried every few seconds; a `gap` says how many are missing.
+- What is about to be written is searched for the secrets that were taken out of records: a record
+  that still holds one is not written, and counted.
 """
 
 import contextlib
@@ -17,150 +13,74 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 
 from midstream.adapters.capture_format import StoredRecord, encode
-from midstream.adapters.capture_redact import Redactor
-from midstream.adapters.capture_segments import SegmentWriter
+from midstream.adapters.capture_segments import DiskLow, SegmentWriter
+from midstream.adapters.capture_selfcheck import SelfCheck
 from midstream.core import metrics
-from midstream.core.addon import Answer
-from midstream.core.errors import CaptureError
 from midstream.core.metrics import Counts
 from midstream.core.ports import Record, RecordKind
 
 logger = logging.getLogger(__name__)
 
-DROP_REASONS = ("queue_full", "stopped", "disk", "unwritable")
-"""`queue_full` and `stopped` before the queue; `disk` and `unwritable` behind it."""
-
-BATCH_RECORDS = 64
-BATCH_BYTES = 1 << 20
-RECORD_OVERHEAD_BYTES = 256
+WRITE_BYTES = 1 << 20
+BLOCK_OVERHEAD_BYTES = 64
 NS_PER_MS = 1_000_000
 
 
-class Queued(msgspec.Struct, frozen=True):
-    """A record on its way to the writer, with about how many bytes it takes."""
+class Batch:
+    """Encoded records, and what kind each is of."""
 
-    record: Record
-    wall_ns: int
-    route: str
-    size: int
+    __slots__ = ("blocks", "kinds")
+
+    def __init__(self) -> None:
+        self.blocks: list[bytes] = []
+        self.kinds: list[RecordKind] = []
+
+    def add(self, kind: RecordKind, block: bytes) -> None:
+        self.kinds.append(kind)
+        self.blocks.append(block)
+
+    def extend(self, other: "Batch") -> None:
+        self.kinds += other.kinds
+        self.blocks += other.blocks
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(map(len, self.blocks)) + BLOCK_OVERHEAD_BYTES * len(self.blocks)
+
+    def __len__(self) -> int:
+        return len(self.blocks)
 
 
-class RecorderLimits(msgspec.Struct, frozen=True):
-    """What may wait in memory, how soon it is on disk, and how large a segment grows."""
+type Queue = queue.SimpleQueue[Batch]
+
+
+class WriterLimits(msgspec.Struct, frozen=True):
+    """What may wait in memory, how soon it is on disk, and when a failed disk is tried again."""
 
     max_queue_records: int = 65_536
     max_queue_bytes: int = 64 << 20
-    max_segment_bytes: int = 64 << 20
     write_ms: int = 250
     sync_ms: int = 1_000
+    retry_ms: int = 2_000
 
 
-class Recorder:
-    """A `Sink` that writes the capture NAME into a directory. One event loop writes to it."""
-
-    def __init__(
-        self,
-        directory: Path,
-        name: str,
-        counts: Counts,
-        *,
-        redact: Iterable[str] = (),
-        limits: RecorderLimits | None = None,
-        wall_ns: Callable[[], int] = time.time_ns,
-    ) -> None:
-        self._limits = limits or RecorderLimits()
-        self._counts = counts
-        self._redactor = Redactor(redact)
-        self._wall_ns = wall_ns
-        self._queue: queue.SimpleQueue[Queued] = queue.SimpleQueue()
-        self._put_records = self._put_bytes = 0
-        self._routes: dict[int, str] = {}
-        self._lost = 0
-        self._open = False
-        segments = SegmentWriter(directory, name, self._limits.max_segment_bytes)
-        self._writer = _Writer(segments, self._queue, counts, self._limits)
-        kinds = tuple(kind.value for kind in RecordKind)
-        counts.start_at_zero(metrics.CAPTURE_RECORDS, kinds)
-        counts.start_at_zero(metrics.CAPTURE_BYTES)
-        counts.start_at_zero(metrics.CAPTURE_DROPPED, DROP_REASONS)
-
-    @property
-    def healthy(self) -> bool:
-        """False once the disk has failed: nothing is captured any more."""
-        return not self._writer.failed
-
-    def start(self) -> None:
-        """Start the writer thread; it opens the first segment."""
-        self._open = True
-        self._writer.start()
-
-    def stop(self, timeout_s: float = 5.0) -> None:
-        """Write what is queued and close the segment, within `timeout_s` seconds."""
-        if not self._open:
-            return
-        self._note_gap()
-        self._open = False
-        self._writer.stop(timeout_s)
-
-    def write(self, record: Record) -> None:
-        """Queue a record, or count that there was no room for it."""
-        try:
-            if not self._open or self._writer.failed:
-                self._counts.add(metrics.CAPTURE_DROPPED, ("stopped",))
-            elif self._has_room():
-                self._note_gap()
-                self._put(self._redactor.record(record), self._route(record))
-            else:
-                self._lost += 1
-                self._counts.add(metrics.CAPTURE_DROPPED, ("queue_full",))
-        except Exception:  # a capture never stops a stream, whatever is wrong with it
-            logger.exception("a record could not be queued")
-
-    def _has_room(self) -> bool:
-        # Each counter has one thread that adds to it, so that no lock is needed to subtract them.
-        records = self._put_records - self._writer.taken_records
-        octets = self._put_bytes - self._writer.taken_bytes
-        return records < self._limits.max_queue_records and octets < self._limits.max_queue_bytes
-
-    def _put(self, record: Record, route: str) -> None:
-        size = _size(record)
-        self._put_records += 1
-        self._put_bytes += size
-        self._queue.put(Queued(record, self._wall_ns(), route, size))
-        if self._put_records - self._writer.taken_records > self._limits.max_queue_records // 2:
-            self._writer.hurry()
-
-    def _note_gap(self) -> None:
-        if not self._lost:
-            return
-        meta: dict[str, object] = {"count": self._lost, "reason": "queue_full"}
-        self._lost = 0
-        self._put(Record(time.monotonic_ns(), 0, 0, RecordKind.GAP, meta=meta), "")
-
-    def _route(self, record: Record) -> str:
-        number = record.exchange
-        if record.kind is RecordKind.OPEN:
-            self._routes[number] = str(record.meta.get("route", ""))
-        elif record.kind is RecordKind.CLOSE and record.side is None:
-            return self._routes.pop(number, "")
-        return self._routes.get(number, "")
-
-
-class _Writer:
-    """The thread behind the queue."""
+class Writer:
+    """Takes records out of a queue and writes them. `check` knows the last secrets taken out."""
 
     def __init__(
         self,
         segments: SegmentWriter,
-        source: "queue.SimpleQueue[Queued]",
+        source: Queue,
         counts: Counts,
-        limits: RecorderLimits,
+        limits: WriterLimits,
+        sync: Literal["none", "interval", "segment"],
+        check: SelfCheck,
     ) -> None:
         self.failed = False
         self.taken_records = self.taken_bytes = 0
@@ -168,7 +88,13 @@ class _Writer:
         self._queue = source
         self._counts = counts
         self._limits = limits
-        self._synced_ns = 0
+        self._sync = sync
+        self._check = check
+        self._synced_ns = self._retry_ns = 0
+        self._missing = 0
+        self._reason = ""
+        self._told = ""
+        self._is_leak_told = False
         self._wake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="capture-writer", daemon=True)
@@ -193,75 +119,114 @@ class _Writer:
             self._wake.wait(self._limits.write_ms / 1000)
             self._wake.clear()
             self._write_queued()
-            if self._segments.dirty and not self.failed:
-                self._sync_if_due()
+            self._try_again()
+            self._sync_if_due()
         self._write_queued()
-        self._attempt(self._segments.close)
+        if not self.failed:
+            self._attempt(lambda: self._segments.close(sync=self._sync != "none"))
 
     def _write_queued(self) -> None:
-        while batch := self._take():
-            blocks = [(record.kind, data) for record, data in self._encode(batch)]
-            if blocks:
-                self._append(blocks)
+        while True:
+            batch, size = self._take()
+            if not batch:
+                return
+            self._try_again()
+            if self.failed:
+                self._drop(len(batch))
+            else:
+                self._write(batch)
             self.taken_records += len(batch)
-            self.taken_bytes += sum(queued.size for queued in batch)
+            self.taken_bytes += size
 
-    def _take(self) -> list[Queued]:
-        batch: list[Queued] = []
-        octets = 0
-        while len(batch) < BATCH_RECORDS and octets < BATCH_BYTES:
-            try:
-                batch.append(self._queue.get_nowait())
-            except queue.Empty:
+    def _take(self) -> tuple[Batch, int]:
+        """Take about as much as is written at a time, and tell how many bytes that is."""
+        taken, size = Batch(), 0
+        with contextlib.suppress(queue.Empty):
+            while size < WRITE_BYTES:
+                batch = self._queue.get_nowait()
+                taken.extend(batch)
+                size += batch.size_bytes
+        return taken, size
+
+    def _write(self, batch: Batch) -> None:
+        blocks, kinds = batch.blocks, batch.kinds
+        if not self._check.is_clean(b"".join(blocks)):
+            blocks, kinds = self._clean(batch)
+        written = 0
+        for part in self._segments.parts(blocks):
+            data = b"".join(part)
+            if not self._attempt(lambda data=data: self._segments.append(data)):  # type: ignore[misc]  # bound now
                 break
-            octets += batch[-1].size
-        return batch
+            written += len(part)
+            self._counts.add(metrics.CAPTURE_BYTES, (), len(data))
+        for kind in RecordKind:
+            if count := kinds[:written].count(kind):
+                self._counts.add(metrics.CAPTURE_RECORDS, (kind.value,), count)
+        if written < len(blocks):
+            self._drop(len(blocks) - written)
 
-    def _encode(self, batch: list[Queued]) -> Iterator[tuple[Record, bytes]]:
-        for queued in batch:
-            record = queued.record
-            try:
-                yield record, encode(StoredRecord.of(record, queued.wall_ns, queued.route))
-            except (CaptureError, TypeError, ValueError, OverflowError) as error:
-                logger.warning("a record of kind %s is not captured: %s", record.kind, error)
-                self._counts.add(metrics.CAPTURE_DROPPED, ("unwritable",))
+    def _clean(self, batch: Batch) -> tuple[list[bytes], list[RecordKind]]:
+        """Leave out the records that still hold a secret."""
+        both = zip(batch.blocks, batch.kinds, strict=True)
+        left = [(block, kind) for block, kind in both if self._check.is_clean(block)]
+        self._counts.add(metrics.CAPTURE_DROPPED, ("secret",), len(batch) - len(left))
+        if not self._is_leak_told:
+            logger.error("a record still held a secret that was taken out of another: not written")
+        self._is_leak_told = True
+        return [block for block, _ in left], [kind for _, kind in left]
 
-    def _append(self, blocks: list[tuple[RecordKind, bytes]]) -> None:
-        data = b"".join(block for _, block in blocks)
-        self._attempt(lambda: self._segments.append(data))
-        if self.failed:
-            self._counts.add(metrics.CAPTURE_DROPPED, ("disk",), len(blocks))
+    # --- a disk that fails ------------------------------------------------------------------------
+
+    def _drop(self, count: int) -> None:
+        self._missing += count
+        self._counts.add(metrics.CAPTURE_DROPPED, (self._reason,), count)
+
+    def _try_again(self) -> None:
+        """Begin a new segment, which says how much is missing before it."""
+        if not self.failed or time.monotonic_ns() < self._retry_ns:
             return
-        for kind, _ in blocks:
-            self._counts.add(metrics.CAPTURE_RECORDS, (kind.value,))
-        self._counts.add(metrics.CAPTURE_BYTES, (), len(data))
+        if self._attempt(self._segments.open) and self._note_missing():
+            self.failed = False
+            self._told = ""
+            logger.warning("the capture in %s goes on", self._segments.directory)
+
+    def _note_missing(self) -> bool:
+        if not self._missing:
+            return True
+        meta: dict[str, object] = {"count": self._missing, "reason": self._reason}
+        gap = Record(time.monotonic_ns(), 0, 0, RecordKind.GAP, meta=meta)
+        block = encode(StoredRecord.of(gap, time.time_ns()))
+        if not self._attempt(lambda: self._segments.append(block)):
+            return False
+        self._missing = 0
+        self._counts.add(metrics.CAPTURE_RECORDS, (RecordKind.GAP.value,))
+        self._counts.add(metrics.CAPTURE_BYTES, (), len(block))
+        return True
 
     def _sync_if_due(self) -> None:
+        if self._sync != "interval" or self.failed or not self._segments.dirty:
+            return
         now_ns = time.monotonic_ns()
         if now_ns - self._synced_ns >= self._limits.sync_ms * NS_PER_MS:
             self._synced_ns = now_ns
             self._attempt(self._segments.sync)
 
-    def _attempt(self, step: Callable[[], None]) -> None:
-        """Do one thing to the disk; the first that fails ends the capture."""
-        if self.failed:
-            return
+    def _attempt(self, step: Callable[[], None]) -> bool:
+        """Do one thing to the disk, and tell whether it took it."""
         try:
             step()
-        except OSError as error:
-            self.failed = True
-            logger.error("the capture in %s ends: %s", self._segments.directory, error.strerror)
-            with contextlib.suppress(OSError):
-                self._segments.close()
+        except (OSError, DiskLow) as error:
+            self._fail(error)
+            return False
+        return True
 
-
-def _size(record: Record) -> int:
-    size = RECORD_OVERHEAD_BYTES
-    if record.frame is not None:
-        size += len(record.frame.wire)
-    if record.sent:
-        size += sum(len(frame.wire) for frame in record.sent)
-    answer = record.meta.get("answer")
-    if isinstance(answer, Answer):
-        size += len(answer.body)
-    return size
+    def _fail(self, error: OSError | DiskLow) -> None:
+        self.failed = True
+        self._reason = "disk_low" if isinstance(error, DiskLow) else "disk"
+        if self._told != self._reason:
+            text = str(error) if isinstance(error, DiskLow) else error.strerror
+            logger.error("the capture in %s stops: %s", self._segments.directory, text)
+            self._told = self._reason
+        self._retry_ns = time.monotonic_ns() + self._limits.retry_ms * NS_PER_MS
+        with contextlib.suppress(OSError):
+            self._segments.close(sync=False)

@@ -15,6 +15,10 @@ MODES = (
     ("observe", "it counts what it would do, and every frame passes"),
     ("repair", "it mends"),
 )
+PLAIN_KEYS = (
+    "listen", "admin", "store", "store_key_file", "store_ttl_seconds",
+    "store_max_conversation_bytes", "workers", "observe",
+)  # fmt: skip
 TABLES = ("limits", "capture", "security", "tls")
 
 
@@ -72,8 +76,12 @@ def print_addon(name: str) -> None:
     print(f"\n{bold(name)}")
     for line in (addon.__doc__ or "").strip().splitlines()[:1]:
         print(f"  {line}")
-    for label in ("dialects", "rules", "reasons"):
-        print(f"  {label + ':':<10}{', '.join(getattr(addon, label)) or 'none'}")
+    print(f"  dialects: {', '.join(addon.dialects)}")
+    for label in ("rules", "reasons"):
+        declared: tuple[str, ...] = getattr(addon, label)
+        print(f"  {label}:" + ("" if declared else " none"))
+        for word in declared:
+            print(f"    {word:<18}{addon.meanings.get(word, '')}".rstrip())
     print("  options:")
     words = [f'"{mode}"' for mode, _ in MODES]
     print(f'    mode: one of {", ".join(words)} = "repair"')
@@ -88,7 +96,7 @@ def print_addon(name: str) -> None:
 def _print_settings(config: "Config") -> None:
     from midstream.config.wording import shown
 
-    for key in ("listen", "admin", "store", "store_key_file", "workers", "observe"):
+    for key in PLAIN_KEYS:
         print(f"{key} = {shown(getattr(config, key))}")
 
 

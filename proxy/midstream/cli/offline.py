@@ -29,7 +29,9 @@ def add_verbs(verbs: Verbs) -> None:
     parser.add_argument("--out", metavar="CAPTURE", help="write what leaves to a new capture")
     parser.add_argument("--diff", action="store_true", help="print what changed; exit 1 if any did")
     parser.add_argument(
-        "--serve", metavar="HOST:PORT", help="be the server that was recorded, for a client to try"
+        "--serve",
+        metavar="HOST:PORT",
+        help="be the server that was recorded, for a client to try; ids in frames stay as recorded",
     )
     parser.add_argument(
         "--speed",
@@ -39,9 +41,14 @@ def add_verbs(verbs: Verbs) -> None:
         help="with --serve: 10 is faster, 0 at once",
     )
     parser.add_argument(
+        "--once",
+        action="store_true",
+        help="with --serve: serve every exchange one time, then end",
+    )
+    parser.add_argument(
         "--sent",
         action="store_true",
-        help="with --serve: what midstream sent, not what it received",
+        help="with --serve: what midstream sent to the client, not what the server sent",
     )
 
 
@@ -71,7 +78,7 @@ def _serve(args: argparse.Namespace) -> int:
     from midstream.adapters.capture_exchanges import gathered
     from midstream.adapters.capture_open import open_capture
     from midstream.config.values import parse_address
-    from midstream.core.errors import ConfigError
+    from midstream.core.errors import CaptureError, ConfigError
     from midstream.core.frames import Side
     from midstream.hosts import replay_server
 
@@ -83,4 +90,6 @@ def _serve(args: argparse.Namespace) -> int:
         raise ConfigError(f"command line: --speed: found {args.speed}, expected 0 or more")
     seen_by = Side.CLIENT if args.sent else Side.SERVER
     exchanges = list(gathered(open_capture(args.capture), seen_by=seen_by))
-    return asyncio.run(replay_server.serve(exchanges, address, args.speed))
+    if not exchanges:
+        raise CaptureError(f"{args.capture}: has no exchange to serve")
+    return asyncio.run(replay_server.serve(exchanges, address, args.speed, is_once=args.once))

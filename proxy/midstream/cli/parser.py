@@ -49,12 +49,11 @@ def new_parser() -> tuple[Parser, Verbs]:
 
 def add_verb(verbs: Verbs, name: str, verb: Verb, summary: str, examples: str) -> Parser:
     """Add a verb. `examples` are lines of shell."""
-    lines = "".join(f"  {line}\n" for line in examples.strip().splitlines())
     parser = verbs.add_parser(
         name,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=f"examples:\n{lines}",
+        epilog=_examples(examples),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -62,12 +61,18 @@ def add_verb(verbs: Verbs, name: str, verb: Verb, summary: str, examples: str) -
     return parser
 
 
-def add_group(verbs: Verbs, name: str, summary: str) -> Verbs:
+def _examples(examples: str) -> str:
+    lines = "".join(f"  {line}\n" for line in examples.strip().splitlines())
+    return f"examples:\n{lines}"
+
+
+def add_group(verbs: Verbs, name: str, summary: str, examples: str) -> Verbs:
     """Add a verb that has verbs of its own, and return where they are added."""
     parser = verbs.add_parser(
         name,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=_examples(examples),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

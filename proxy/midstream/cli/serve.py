@@ -18,6 +18,7 @@ def add_verbs(verbs: Verbs) -> None:
         "serve traffic between clients and upstreams, and mend it",
         "midstream run --upstream http://127.0.0.1:8787\n"
         "midstream run --upstream http://127.0.0.1:8787 --listen 0.0.0.0:8080 --observe\n"
+        "midstream run --upstream http://127.0.0.1:8787 --capture captures\n"
         "midstream run --config midstream.toml --admin 127.0.0.1:0",
     )
     parser.add_argument(
@@ -32,6 +33,15 @@ def add_verbs(verbs: Verbs) -> None:
     )
     parser.add_argument("--observe", action="store_true", help="count repairs, change nothing")
     parser.add_argument("--workers", metavar="N", help="processes (1)")
+    parser.add_argument("--capture", metavar="DIR", help="record traffic into this folder (off)")
+    parser.add_argument(
+        "--capture-keep",
+        metavar="WHAT",
+        help="all, mended, errors, or ring: only what is asked for with SIGUSR1 (all)",
+    )
+    parser.add_argument(
+        "--content", metavar="HOW", help="message text in captures: full, hash or none (full)"
+    )
 
     parser = add_verb(
         verbs,
@@ -53,7 +63,11 @@ def run(args: argparse.Namespace) -> int:
     from midstream.config import load
 
     keys = ("upstream", "listen", "admin", "observe", "workers")
-    flags = {key: getattr(args, key) for key in keys}
+    flags = {key: getattr(args, key) for key in keys} | {
+        "capture.dir": args.capture,
+        "capture.keep": args.capture_keep,
+        "capture.content": args.content,
+    }
     config = load(args.config, flags=flags)
     wiring.resolve(config)  # a wrong addon is told before anything is opened
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)

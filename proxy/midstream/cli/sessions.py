@@ -2,13 +2,17 @@
 
 import argparse
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from midstream.cli.parser import Verbs, add_group, add_verb
 
 if TYPE_CHECKING:
-    from midstream.sessions.findings import Finding
+    import sqlite3
+
+    from midstream.sessions.findings import Finding, Pointed
 
 OK, FOUND = 0, 1
 
@@ -44,41 +48,70 @@ def add_verbs(verbs: Verbs) -> None:
 
 
 def check(args: argparse.Namespace) -> int:
-    from midstream.sessions.database import reading
-    from midstream.sessions.findings import find
-    from midstream.sessions.layouts import layouts_of
-
-    path = Path(args.db)
-    with reading(path) as database:
-        findings = [f for layout in layouts_of(database, args.db) for f in find(database, layout)]
+    findings = _looked_through(args)
     _report(args, findings, "holds")
     return FOUND if findings else OK
 
 
 def repair(args: argparse.Namespace) -> int:
-    from midstream.sessions.database import backed_up, reading, writing
-    from midstream.sessions.findings import find
-    from midstream.sessions.layouts import layouts_of
-    from midstream.sessions.repair import repair as carry_out
-
-    path = Path(args.db)
-    with reading(path) as database:
-        layouts = layouts_of(database, args.db)
-        findings = [f for layout in layouts for f in find(database, layout)]
+    findings = _looked_through(args)
     if not findings or not args.write:
         _report(args, findings, "would be taken out of")
         return FOUND if findings else OK
-    with writing(path) as database:
-        database.execute("BEGIN IMMEDIATE")  # nobody else writes from here on
-        copy = backed_up(path)
-        findings = [f for layout in layouts for f in find(database, layout)]
-        carry_out(database, findings, args.db)
-    _report(args, findings, "were taken out of", backup=str(copy))
+    findings, backup = _written(args)
+    _report(args, findings, "were taken out of", backup)
     return OK
 
 
+def _looked_through(args: argparse.Namespace) -> "list[Finding]":
+    from midstream.sessions.database import reading
+
+    with _shown("looking through"), reading(Path(args.db)) as database:
+        return _found(database, args.db)
+
+
+def _written(args: argparse.Namespace) -> "tuple[list[Finding], Path | None]":
+    from midstream.sessions.database import backed_up, writing
+    from midstream.sessions.layouts import SessionsError
+    from midstream.sessions.repair import repair as carry_out
+
+    path = Path(args.db)
+    with _shown("repairing") as progress, writing(path) as database:
+        findings = _found(database, args.db)  # again: from here on nobody else writes
+        if not findings:
+            return findings, None
+        copy = backed_up(database, path, progress)
+        try:
+            carry_out(database, findings, args.db)
+        except SessionsError as error:
+            raise SessionsError(f"{error}; the backup is {copy}") from None
+    return findings, copy
+
+
+def _found(database: "sqlite3.Connection", name: str) -> "list[Finding]":
+    from midstream.sessions.findings import find
+    from midstream.sessions.layouts import layouts_of
+
+    return [f for layout in layouts_of(database, name) for f in find(database, layout)]
+
+
+@contextmanager
+def _shown(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar in a terminal while something long is done; what is given says how far it is."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
 def _report(
-    args: argparse.Namespace, findings: "list[Finding]", verb: str, backup: str | None = None
+    args: argparse.Namespace, findings: "list[Finding]", verb: str, backup: Path | None = None
 ) -> None:
     if args.json:
         from midstream.cli.capture.output import print_json
@@ -88,7 +121,7 @@ def _report(
             "rows": sum(len(finding.removed) for finding in findings),
             "sessions": [_as_json(finding) for finding in findings],
         }
-        print_json(document | ({"backup": backup} if backup is not None else {}))
+        print_json(document | ({"backup": str(backup)} if backup is not None else {}))
         return
     if not findings:
         sys.stdout.write(f"{args.db}: clean\n")
@@ -102,6 +135,8 @@ def _report(
 
 
 def _print(finding: "Finding", database: str, verb: str) -> None:
+    from midstream.cli.capture.output import printable
+
     count = len(finding.removed)
     rows = f"{count} filed summar{'y' if count == 1 else 'ies'}"
     session = f'session "{finding.session}"' if finding.session else "the session"
@@ -115,15 +150,15 @@ def _print(finding: "Finding", database: str, verb: str) -> None:
         f"  {moved.id}: parent {moved.old_parent} -> {moved.new_parent or 'none'}"
         for moved in finding.moved
     ]
-    for pointed in finding.pointed:
-        if pointed.new_from is None:
-            lines.append(f"  record {pointed.id}: nothing of its range is left, it stays as it is")
-        else:
-            lines.append(
-                f"  record {pointed.id}: {pointed.old_from} to {pointed.old_to} -> "
-                f"{pointed.new_from} to {pointed.new_to}"
-            )
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    lines += [f"  record {pointed.id}: {_range(pointed)}" for pointed in finding.pointed]
+    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
+
+
+def _range(pointed: "Pointed") -> str:
+    old = f"{pointed.old_from} to {pointed.old_to}"
+    if pointed.new_from is None:
+        return f"{old}, of which nothing is left on one branch: it stays as it is"
+    return f"{old} -> {pointed.new_from} to {pointed.new_to}"
 
 
 def _as_json(finding: "Finding") -> dict[str, object]:

@@ -65,10 +65,14 @@ def environment_layer(environ: Mapping[str, str]) -> Layer:
     return layer
 
 
+FLAGS = {"capture.dir": "capture", "capture.keep": "capture-keep", "capture.content": "content"}
+"""The flags that have another name than their key."""
+
+
 def flag_layer(flags: Mapping[str, object]) -> Layer:
     """Read flags by key; None and False stand for a flag that was not given."""
     return {
-        key: Found(value, f"{COMMAND_LINE}: --{key}", text=isinstance(value, str))
+        key: Found(value, f"{COMMAND_LINE}: --{FLAGS.get(key, key)}", text=isinstance(value, str))
         for key, value in flags.items()
         if value is not None and value is not False
     }

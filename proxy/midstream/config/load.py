@@ -23,7 +23,7 @@ from midstream.config.layers import (
 )
 from midstream.config.schema import MAX_ROUTES, Config, RouteTable
 from midstream.config.values import CHECKS, ROUTE_CHECKS, check_upstream
-from midstream.config.wording import choices, expected, is_list, near, shown
+from midstream.config.wording import choices, expected, is_list, near, near_or_all, shown
 from midstream.core.errors import ConfigError
 
 
@@ -36,9 +36,10 @@ def load(
 ) -> Config:
     """Return the configuration of this process. Raises ConfigError.
 
-    `flags` has the keys `listen`, `admin`, `workers`, `observe` and `upstream`; `environ` defaults
-    to the environment of the process. Without `needs_upstream` (mitmproxy, a capture) a route may
-    do without one, and a default route is made where the file has none.
+    `flags` has the keys `listen`, `admin`, `workers`, `observe`, `upstream` and those of `capture`
+    that have a flag; `environ` defaults to the environment of the process. Without `needs_upstream`
+    (mitmproxy, a capture) a route may do without one, and a default route is made where the file
+    has none.
     """
     found: Layer = file_layer(path) if path is not None else {}
     found |= environment_layer(os.environ if environ is None else environ)
@@ -188,6 +189,13 @@ def _check_together(config: Config, found: Layer) -> None:
         raise ConfigError(
             f"{at('admin')}: found {shown(config.admin)}, expected another address than `listen`"
         )
+    names = [route.name for route in config.routes]
+    for name in config.capture.routes:
+        if name not in names:
+            raise ConfigError(
+                f"{at('capture.routes')}: found {shown(name)}, expected the name of a route"
+                f"{near_or_all(name, names)}"
+            )
     if bool(config.tls.cert) != bool(config.tls.key):
         unset, other = ("key", "cert") if config.tls.cert else ("cert", "key")
         raise ConfigError(

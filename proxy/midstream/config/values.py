@@ -16,6 +16,7 @@ MAX_PORT = 65_535
 NAME = re.compile(r"[a-z0-9_-]{1,32}")
 HOSTNAME = re.compile(r"[A-Za-z0-9._-]{1,253}")
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s?#@]+|null")
+JSON_PATH = re.compile(r"(?:\$\.)?[^.\[\]]+(?:\[(?:\d+|\*)\])*(?:\.[^.\[\]]+(?:\[(?:\d+|\*)\])*)*")
 ADDRESS = 'HOST:PORT such as "127.0.0.1:8080" or "[::1]:8080"'
 UPSTREAM = "an http:// or https:// URL with a host and no path"
 STORES = ("memory:", "sqlite:", "valkey:")
@@ -118,6 +119,19 @@ def check_store(text: str) -> str:
     return text
 
 
+def check_redact_paths(paths: tuple[str, ...]) -> tuple[str, ...]:
+    for path in paths:
+        if not JSON_PATH.fullmatch(path):
+            raise ValueError(
+                f'found {shown(path)}, expected a path such as "user.email" or "items[*].key"'
+            )
+    return paths
+
+
+def check_capture_paths(paths: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(check_path(path) for path in paths)
+
+
 def check_workers(count: int) -> int:
     if count > 1:
         raise ValueError(
@@ -152,6 +166,8 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "admin": check_address,
     "store": check_store,
     "workers": check_workers,
+    "capture.redact_paths": check_redact_paths,
+    "capture.paths": check_capture_paths,
     "security.allowed_origins": check_origins,
     "security.trusted_proxies": check_proxies,
 }

@@ -13,8 +13,9 @@ bytes and time; a later verdict settles those that it names, and the others stay
 a bound is reached, or the addon fails, the chain lets them go as they came.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, ClassVar, Final, Self
 
 import msgspec
@@ -88,6 +89,9 @@ class Prefixed(msgspec.Struct, frozen=True):
 
 
 type Note = Skipped | Reconnected | Compared | Prefixed
+type Facts = Mapping[str, str | int | bool]
+
+NO_FACTS: Final[Facts] = MappingProxyType({})
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -99,7 +103,9 @@ class Verdict(msgspec.Struct, frozen=True):
     the chain. `settles` names the held frames that this verdict accounts for, as they are in
     `Context.held` (the same objects, in any order): what of them should still leave is in `frames`.
     With `paced` the frames leave in slices (see `Pace`), later ones behind them. `repairs` is how
-    many received frames the rule is counted for.
+    many received frames the rule is counted for. `why` holds the few facts by which the addon
+    decided, for people who look at a capture: ids, places, counts, which mode; never a message's
+    text.
     """
 
     frames: tuple[Frame, ...] | None = None
@@ -110,23 +116,24 @@ class Verdict(msgspec.Struct, frozen=True):
     repairs: int = 1
     asks: tuple[Ask, ...] = ()
     notes: tuple[Note, ...] = ()
+    why: Facts = NO_FACTS
 
     @classmethod
     def keep(cls, *, asks: tuple[Ask, ...] = (), notes: tuple[Note, ...] = ()) -> Self:
         return cls(asks=asks, notes=notes)
 
     @classmethod
-    def drop(cls, rule: str) -> Self:
-        return cls((), rule)
+    def drop(cls, rule: str, *, why: Facts = NO_FACTS) -> Self:
+        return cls((), rule, why=why)
 
     @classmethod
-    def replace(cls, rule: str, *frames: Frame) -> Self:
-        return cls(frames, rule)
+    def replace(cls, rule: str, *frames: Frame, why: Facts = NO_FACTS) -> Self:
+        return cls(frames, rule, why=why)
 
     @classmethod
-    def skip(cls, reason: str) -> Self:
+    def skip(cls, reason: str, *, why: Facts = NO_FACTS) -> Self:
         """Let the frame pass as it came, and count why."""
-        return cls(notes=(Skipped(reason),))
+        return cls(notes=(Skipped(reason),), why=why)
 
 
 KEEP: Final = Verdict()
@@ -154,13 +161,15 @@ class Addon[S, C]:
     """A repair. Subclass it, declare the words below, and write `on_frame`.
 
     `rules` are the words its verdicts use, `reasons` the words of its `Skipped` notes; both become
-    metric labels, so both are closed sets. `Options` is the type of its settings.
+    metric labels, so both are closed sets. `meanings` says of each in one plain sentence what it
+    means. `Options` is the type of its settings.
     """
 
     name: ClassVar[str]
     dialects: ClassVar[tuple[str, ...]]
     rules: ClassVar[tuple[str, ...]]
     reasons: ClassVar[tuple[str, ...]] = ()
+    meanings: ClassVar[Mapping[str, str]] = {}
     Options: ClassVar[type[msgspec.Struct]]
 
     def new_state(self) -> S:

@@ -28,6 +28,7 @@ from midstream.core.addon import (
     Compared,
     Context,
     Ending,
+    Facts,
     Mode,
     Pace,
     Reconnected,
@@ -74,7 +75,8 @@ type Hook = Callable[[AnyAddon, Context[object, object]], Verdict]
 class Chain:
     """The addons of one exchange with their states. Frames in, frames out.
 
-    `rules` and `skips` are the (addon, word) pairs counted since they were last cleared.
+    `rules` and `skips` are the (addon, word) pairs counted since they were last cleared, `why` the
+    facts of those that have any.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Chain:
         self.asks: list[Pending] = []
         self.rules: list[tuple[str, str]] = []
         self.skips: list[tuple[str, str]] = []
+        self.why: list[tuple[str, str, Facts]] = []
         for addon, mode, conversation in addons:
             self._add(addon, mode, conversation)
 
@@ -101,6 +104,11 @@ class Chain:
     def addons(self) -> list[str]:
         """The names of the addons, in their order."""
         return [link.addon.name for link in self._links]
+
+    @property
+    def modes(self) -> list[tuple[str, str]]:
+        """The names and modes of the addons, in their order."""
+        return [(link.addon.name, link.mode.value) for link in self._links]
 
     @property
     def deadline_ns(self) -> int | None:
@@ -280,11 +288,15 @@ class Chain:
         name = link.addon.name
         if verdict.rule:
             self.rules.append((name, verdict.rule))
+            if verdict.why:
+                self.why.append((name, verdict.rule, verdict.why))
             words = (self._exchange.route, name, verdict.rule, link.mode.value)
             self._counts.add(metrics.REPAIRS, words, verdict.repairs)
         for note in verdict.notes:
             if isinstance(note, Skipped):
                 self.skip(name, note.reason)
+                if verdict.why:
+                    self.why.append((name, note.reason, verdict.why))
             elif isinstance(note, Reconnected):
                 self._counts.add(metrics.RECONNECTS, (self._exchange.route, note.result))
             elif isinstance(note, Compared):

@@ -3,6 +3,7 @@
 import logging
 
 from midstream.core import metrics
+from midstream.core.addon import Facts
 from midstream.core.chain import Chain
 from midstream.core.exchange import Exchange
 from midstream.core.frames import Frame, Side
@@ -12,6 +13,10 @@ from midstream.core.ports import Record, RecordKind, Sink
 logger = logging.getLogger(__name__)
 
 type Meta = dict[str, object]
+type Words = tuple[tuple[str, str], ...]
+
+MAX_FACT_CHARS = 80
+"""Of one text among the facts of a verdict: an id comes from outside, and may be of any length."""
 
 
 class Recorder:
@@ -37,6 +42,7 @@ class Recorder:
             "method": head.method,
             "target": head.target,
             "headers": head.headers,
+            "addons": [] if self._chain is None else self._chain.modes,
         }
         self.write(RecordKind.OPEN, now_ns, meta=meta)
 
@@ -63,11 +69,13 @@ class Recorder:
         meta: Meta | None = None,
     ) -> None:
         """Write one record, if there is a sink."""
-        rules, skips = self._forget()
+        rules, skips, why = self._forget()
         if self._sink is None:
             return
         self._seq += 1
         number, meta = self._exchange.number, meta or {}
+        if why:
+            meta = {**meta, "why": why}
         record = Record(now_ns, number, self._seq, kind, side, frame, sent, rules, skips, meta)
         try:
             self._sink.write(record)
@@ -77,12 +85,26 @@ class Recorder:
                 logger.error("a sink failed: %s", type(error).__name__)
             self._failed = True
 
-    def _forget(self) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-        """Take the words that the addons counted since the last record."""
+    def _forget(self) -> tuple[Words, Words, list[list[object]]]:
+        """Take the words that the addons counted since the last record, and their facts."""
         chain = self._chain
         if chain is None or not (chain.rules or chain.skips):
-            return (), ()
-        words = tuple(chain.rules), tuple(chain.skips)
+            return (), (), []
+        why: list[list[object]] = []
+        if chain.why and self._sink is not None:
+            why = [[addon, word, _short(facts)] for addon, word, facts in chain.why]
+        words = tuple(chain.rules), tuple(chain.skips), why
         chain.rules.clear()
         chain.skips.clear()
+        chain.why.clear()
         return words
+
+
+def _short(facts: Facts) -> dict[str, object]:
+    """Return facts that any sink can store: texts are short, half a surrogate pair is escaped."""
+    return {
+        name: value[:MAX_FACT_CHARS].encode(errors="backslashreplace").decode()
+        if isinstance(value, str)
+        else value
+        for name, value in facts.items()
+    }

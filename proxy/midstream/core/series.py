@@ -47,7 +47,7 @@ def _start_process(counts: Counts) -> None:
     counts.start_at_zero(metrics.CAPTURE_RECORDS, tuple(kind.value for kind in RecordKind))
     counts.start_at_zero(metrics.REJECTED, metrics.REJECTIONS)
     counts.start_at_zero(metrics.RELOADS, metrics.RELOAD_RESULTS)
-    counts.set(metrics.RELOADED, (), 1)
+    counts.start_at_zero(metrics.RELOADED)
     counts.start_at_zero(metrics.STORE_SECONDS, metrics.STORE_OPS)
     counts.start_at_zero(metrics.STORE_ERRORS, metrics.STORE_FAILURES)
 

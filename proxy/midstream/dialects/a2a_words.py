@@ -19,8 +19,26 @@ from midstream.dialects.a2a_read import read_payload
 MAX_TEXT = 40
 
 
+class _Sent(msgspec.Struct, rename="camel"):
+    message_id: str | None = None
+    parts: list[msgspec.Raw] = []
+
+
+class _Params(msgspec.Struct):
+    message: _Sent | None = None
+    id: str | None = None
+
+
 class _Request(msgspec.Struct):
+    """A call of JSON-RPC, or the body of the REST binding."""
+
     method: str | None = None
+    params: _Params | None = None
+    message: _Sent | None = None
+
+
+class _Call(msgspec.Struct):
+    method: str
 
 
 def describe(frame: Frame) -> str | None:
@@ -50,10 +68,26 @@ def describe(frame: Frame) -> str | None:
 
 def _request(payload: bytes) -> str | None:
     try:
-        method = msgspec.json.decode(payload, type=_Request).method
+        request = msgspec.json.decode(payload, type=_Request)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _method(payload)
+    message = request.message if request.params is None else request.params.message
+    words = [f"calls {request.method}"] if request.method else []
+    if message is not None and message.message_id is not None:
+        count = len(message.parts)
+        words.append(f"message {message.message_id} with {count} part{'' if count == 1 else 's'}")
+    elif words and request.params is not None and request.params.id is not None:
+        words.append(f"task {request.params.id}")
+    return ": ".join(words) or None
+
+
+def _method(payload: bytes) -> str | None:
+    """Return what a call whose parameters are of another shape calls."""
+    try:
+        method = msgspec.json.decode(payload, type=_Call).method
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return f"calls {method}" if method else None
+    return f"calls {method}"
 
 
 def _parts(parts: Sequence[Part]) -> str:

@@ -5,6 +5,7 @@ from midstream.core.frames import Frame, Kind
 from midstream.dialects import cloudflare_chat as chat
 
 MAX_TEXT = 40
+MAX_KEYS = 6
 AGENT = "cf_agent_"
 
 
@@ -59,12 +60,31 @@ def _of_server(message: chat.Message) -> str | None:
 def _other(payload: bytes) -> str | None:
     """Name what the agent's protocol sends beside the chat: state, calls, servers."""
     try:
-        kind = raw.text_of(raw.members(payload).get("type"))
+        found = raw.members(payload)
     except raw.Malformed:
         return None
-    if kind is None or not (kind.startswith(AGENT) or kind in ("rpc", "mcp")):
+    kind = raw.text_of(found.get("type"))
+    if kind == "rpc":
+        return _rpc(found)
+    if kind is None or not kind.startswith(AGENT):
         return None
-    return kind.removeprefix(AGENT).replace("_", " ")
+    name = kind.removeprefix(AGENT).replace("_", " ")
+    try:
+        keys = list(raw.members(found["state"])) if "state" in found else []
+    except raw.Malformed:
+        keys = []
+    more = ", …" if len(keys) > MAX_KEYS else ""
+    return f"{name}: {', '.join(keys[:MAX_KEYS])}{more}" if keys else name
+
+
+def _rpc(found: dict[str, bytes]) -> str:
+    number = raw.text_of(found.get("id")) or "?"
+    method = raw.text_of(found.get("method"))
+    if method is not None:
+        return f"rpc {number} calls {method}"
+    if found.get("success") == b"false":
+        return f"rpc {number} failed"
+    return f"rpc {number} answers{', more to come' if found.get('done') == b'false' else ''}"
 
 
 def _list_of_messages(payload: bytes) -> str | None:

@@ -53,9 +53,11 @@ def _event(event: dict[str, Any]) -> str | None:
     if isinstance(kind, str):
         return _typed(kind, event)
     if isinstance(event.get("choices"), list):
+        if not event["choices"] and isinstance(event.get("usage"), dict):
+            return "usage"
         return _choice(event["choices"])
     if isinstance(event.get("candidates"), list):
-        return f"candidates: {len(event['candidates'])}"
+        return _candidate(event["candidates"])
     if event.get("object") == "response":
         return f"response {event.get('id', '?')} {event.get('status', '')}".rstrip()
     error = event.get("error")
@@ -96,6 +98,24 @@ def _choice(choices: list[Any]) -> str:
     if isinstance(choices[0].get("finish_reason"), str):
         words.append(f"finish {choices[0]['finish_reason']}")
     return ", ".join(words) or "chunk"
+
+
+def _candidate(candidates: list[Any]) -> str:
+    """Return what the first candidate of Gemini says."""
+    first = candidates[0] if candidates and isinstance(candidates[0], dict) else {}
+    content = first.get("content")
+    parts = content.get("parts") if isinstance(content, dict) else None
+    words: list[str] = []
+    for part in parts if isinstance(parts, list) else ():
+        if not isinstance(part, dict):
+            continue
+        if isinstance(part.get("text"), str):
+            words.append(f"{'thought' if part.get('thought') else 'text'} {_shown(part['text'])}")
+        elif isinstance(part.get("functionCall"), dict):
+            words.append(f"function call {part['functionCall'].get('name', '?')}")
+    if isinstance(first.get("finishReason"), str):
+        words.append(f"finish {first['finishReason']}")
+    return ", ".join(words) or "candidate without content"
 
 
 def _shown(text: str) -> str:

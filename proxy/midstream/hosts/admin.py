@@ -1,30 +1,28 @@
 """The admin port: metrics, health, and the live inspector page.
 
-It listens apart from the traffic, on loopback unless told otherwise, and shows no payload, target,
-header or address.
+It listens apart from the traffic, on loopback unless told otherwise. Metrics and health are open to
+whoever reaches the port and hold no content; who may see the inspector, `inspector_access.py` says.
 """
 
 import os
 from collections.abc import Callable
 
-import msgspec
 from aiohttp import web
 
+from midstream.adapters.capture_redact import Redactor
+from midstream.adapters.capture_redact import redactor as redactor_of
 from midstream.adapters.metrics_prometheus import Exposition
+from midstream.config.schema import CaptureTable
 from midstream.config.values import Address
 from midstream.core.errors import ConfigError
 from midstream.core.metrics import Counts
 from midstream.hosts.gateway_call import Streams
-from midstream.hosts.inspector import Ring, page, snapshot
+from midstream.hosts.inspector import Ring
+from midstream.hosts.inspector_access import Access
+from midstream.hosts.inspector_routes import Routes, Writer
+from midstream.hosts.inspector_view import View
 
-PAGE_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-        "connect-src 'self'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-}
+MAX_REQUEST_BYTES = 16_384
 
 
 def reason(error: OSError) -> str:
@@ -34,7 +32,11 @@ def reason(error: OSError) -> str:
 
 
 class Admin:
-    """Serves the admin port of a gateway."""
+    """Serves the admin port of a gateway, or of mitmproxy.
+
+    `token` opens the inspector where it is not empty, `redactor` hides what it must not show, and
+    `on_write` writes out what a capture keeps in memory, and returns how many records.
+    """
 
     def __init__(
         self,
@@ -42,21 +44,27 @@ class Admin:
         streams: Streams,
         ring: Ring,
         readiness: Callable[[], tuple[int, str]],
+        *,
+        token: str = "",
+        redactor: Redactor | None = None,
+        on_write: Writer | None = None,
     ) -> None:
         self._exposition = Exposition(counts)
         self._streams = streams
-        self._ring = ring
+        self._view = View(ring, redactor or redactor_of(CaptureTable()))
         self._readiness = readiness
+        self._token = token
+        self._on_write = on_write
         self._runner: web.AppRunner | None = None
 
     async def listen(self, address: Address) -> int:
         """Open the port and return its number. Raises ConfigError."""
-        app = web.Application()
+        app = web.Application(client_max_size=MAX_REQUEST_BYTES)
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/livez", self._livez)
         app.router.add_get("/readyz", self._readyz)
-        app.router.add_get("/streams.json", self._snapshot)
-        app.router.add_get("/", self._page)
+        access = Access(address.host, self._token)
+        Routes(access, self._view, self._streams, self._on_write).add_to(app)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, address.host, address.port)
@@ -80,12 +88,3 @@ class Admin:
     async def _readyz(self, _request: web.Request) -> web.Response:
         status, text = self._readiness()
         return web.Response(status=status, text=f"{text}\n")
-
-    async def _snapshot(self, _request: web.Request) -> web.Response:
-        body = msgspec.json.encode(snapshot(self._streams, self._ring))
-        headers = PAGE_HEADERS | {"Content-Type": "application/json"}
-        return web.Response(body=body, headers=headers)
-
-    async def _page(self, _request: web.Request) -> web.Response:
-        headers = PAGE_HEADERS | {"Content-Type": "text/html; charset=utf-8"}
-        return web.Response(body=page(), headers=headers)

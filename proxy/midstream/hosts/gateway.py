@@ -4,24 +4,28 @@ It serves until SIGTERM or SIGINT, drains, and exits; a second signal exits at o
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
 import uvloop
 
 from midstream import wiring
-from midstream.adapters.capture_writer import Recorder
+from midstream.adapters.capture_recorder import Recorder
+from midstream.adapters.capture_recorder import recorder as recorder_of
 from midstream.config.schema import Config
 from midstream.config.values import Address, parse_address
 from midstream.core.engine import Engine
+from midstream.core.errors import ConfigError
 from midstream.core.metrics import Counts
 from midstream.core.ports import Record, Sink, Store
 from midstream.hosts import keeping
+from midstream.hosts.gateway_reload import Reload
 from midstream.hosts.gateway_service import Gateway, Health
 from midstream.hosts.inspector import Ring
+from midstream.hosts.inspector_routes import Writer
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -44,13 +48,15 @@ async def start(
     ring: Ring | None = None,
     health: Mapping[str, Health] | None = None,
     store: Store | None = None,
+    on_write: Writer | None = None,
 ) -> Gateway:
     """Start a gateway in the running loop; its owner closes it. Raises ConfigError.
 
     `ring` is a sink of the engine, which the inspector shows; `health` is what `/readyz` names;
-    `store` keeps conversations, and is closed with the gateway.
+    `store` keeps conversations, and is closed with the gateway; `on_write` is what
+    `POST /capture/write` calls, and returns how many records it wrote.
     """
-    gateway = Gateway(engine, config, ring or Ring(), health or {}, store)
+    gateway = Gateway(engine, config, ring or Ring(), health or {}, store, on_write)
     try:
         await gateway.listen()
     except BaseException:
@@ -59,18 +65,23 @@ async def start(
     return gateway
 
 
-def serve(config: Config, *, observe: bool = False) -> int:
-    """Serve until a signal comes, and return the exit code. Raises ConfigError."""
+def serve(
+    config: Config, *, observe: bool = False, load: Callable[[], Config] | None = None
+) -> int:
+    """Serve until a signal comes, and return the exit code. Raises ConfigError.
+
+    `load` reads the configuration anew when SIGHUP comes.
+    """
     counts, ring = Counts(), Ring()
-    recorder = _recorder(config, counts)
+    recorder = recorder_of(config.capture, "run", counts)
     sinks: tuple[Sink, ...] = (ring,) if recorder is None else (ring, recorder)
     store, secret = keeping.opened(config)
     engine = wiring.engine(config, counts=counts, sink=Fan(*sinks), observe=observe, secret=secret)
     if recorder is None:
-        return uvloop.run(_serve(engine, config, ring, {}, store))
+        return uvloop.run(_serve(engine, config, ring, None, store, load))
     recorder.start()
     try:
-        return uvloop.run(_serve(engine, config, ring, {"capture": recorder}, store))
+        return uvloop.run(_serve(engine, config, ring, recorder, store, load))
     finally:
         recorder.stop()
 
@@ -79,12 +90,20 @@ async def _serve(
     engine: Engine,
     config: Config,
     ring: Ring,
-    health: Mapping[str, Health],
+    recorder: Recorder | None,
     store: Store | None,
+    load: Callable[[], Config] | None,
 ) -> int:
-    gateway = await start(engine, config, ring=ring, health=health, store=store)
+    health: dict[str, Health] = {} if recorder is None else {"capture": recorder}
+    on_write = None if recorder is None else recorder.write_ring
+    gateway = await start(engine, config, ring=ring, health=health, store=store, on_write=on_write)
     try:
         stop = _stop_on_signals()
+        loop = asyncio.get_running_loop()
+        if load is not None:
+            _reload_on_signal(Reload(gateway, engine, load))
+        if recorder is not None:
+            loop.add_signal_handler(signal.SIGUSR1, recorder.write_ring)
         sys.stderr.write(f"{_listening(config, gateway)}\n")
         sys.stderr.flush()
         await stop.wait()
@@ -92,12 +111,6 @@ async def _serve(
     finally:
         await gateway.close()
     return 0
-
-
-def _recorder(config: Config, counts: Counts) -> Recorder | None:
-    if not config.capture.dir:
-        return None
-    return Recorder(Path(config.capture.dir), "gateway", counts, redact=config.capture.redact)
 
 
 def _stop_on_signals() -> asyncio.Event:
@@ -113,6 +126,14 @@ def _stop_on_signals() -> asyncio.Event:
     for number in SIGNALS:
         loop.add_signal_handler(number, on_signal, number)
     return stop
+
+
+def _reload_on_signal(reload: Reload) -> None:
+    def on_signal() -> None:
+        with contextlib.suppress(ConfigError):  # it is in the log
+            reload()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_signal)
 
 
 def _listening(config: Config, gateway: Gateway) -> str:

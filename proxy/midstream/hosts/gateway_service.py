@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from midstream import __version__
+from midstream.adapters.capture_redact import redactor
 from midstream.config.schema import Config
 from midstream.config.values import parse_address
 from midstream.core import metrics
@@ -27,6 +28,8 @@ from midstream.hosts.gateway_upstream import Upstreams
 from midstream.hosts.gateway_watch import Watch
 from midstream.hosts.gateway_wire import write_header_bytes_as_they_came
 from midstream.hosts.inspector import Ring
+from midstream.hosts.inspector_access import admin_token
+from midstream.hosts.inspector_routes import Writer
 from midstream.hosts.keeping import keeper
 
 logger = logging.getLogger(__name__)
@@ -54,33 +57,40 @@ class Gateway:
         ring: Ring,
         health: Mapping[str, Health],
         store: Store | None = None,
+        on_write: Writer | None = None,
     ) -> None:
         write_header_bytes_as_they_came()
-        self._config = config
+        token = admin_token(config)  # before anything is opened
+        self.started_with = self._config = config
         self._counts = engine.counts
         self._health = dict(health)
         self._upstreams = Upstreams(config.tls.upstream_ca)
         self.streams = Streams(engine)
-        self._keeper = None if store is None else keeper(engine, self.streams, store, config)
-        if self._keeper is not None:
-            self._health["store"] = self._keeper
-        rules = Rules(
-            frozenset(origin.lower() for origin in config.security.allowed_origins),
-            heads.parse_networks(config.security.trusted_proxies),
-            "https" if config.tls.cert else "http",
-        )
+        self.keeper = None if store is None else keeper(engine, self.streams, store, config)
+        if self.keeper is not None:
+            self._health["store"] = self.keeper
+        self._handler = Handler(engine, self._upstreams, self.streams, _rules(config), self.keeper)
         self._server = Server(
-            Handler(engine, self._upstreams, self.streams, rules, self._keeper),
+            self._handler,
             engine.counts,
             head_seconds=config.limits.max_header_seconds,
             max_connections=config.limits.max_connections,
         )
         self.watch = Watch(engine.counts, self.streams)
-        self._admin = Admin(engine.counts, self.streams, ring, self.readiness)
+        self._admin = Admin(
+            engine.counts,
+            self.streams,
+            ring,
+            self.readiness,
+            token=token,
+            redactor=redactor(config.capture),
+            on_write=on_write,
+        )
         self._listener: asyncio.Server | None = None
         self.port = 0
         self.admin_port = 0
         engine.counts.set(metrics.BUILD_INFO, (__version__, platform.python_version()), 1)
+        engine.counts.set(metrics.RELOADED, (), 1)
 
     async def listen(self) -> None:
         """Open both ports. Raises ConfigError."""
@@ -94,8 +104,14 @@ class Gateway:
             raise ConfigError(f"listen: cannot listen on {address}: {reason(error)}") from error
         self.port = self._listener.sockets[0].getsockname()[1]
         self.watch.start()
-        if self._keeper is not None:
-            self._keeper.start()
+        if self.keeper is not None:
+            self.keeper.start()
+
+    def take(self, config: Config) -> None:
+        """Take another configuration, as far as a running gateway can, for new exchanges."""
+        self._config = config
+        self._handler.rules = _rules(config)
+        self._server.allow(config.limits.max_header_seconds, config.limits.max_connections)
 
     def readiness(self) -> tuple[int, str]:
         """Return status and text of `/readyz`."""
@@ -127,8 +143,8 @@ class Gateway:
             client.cut()
         await self._until(asyncio.get_running_loop().time() + END_SECONDS)
         self.watch.stop()
-        if self._keeper is not None:
-            await self._keeper.stop()
+        if self.keeper is not None:
+            await self.keeper.stop()
         await self._upstreams.close()
         await self._admin.close()
 
@@ -156,3 +172,11 @@ class Gateway:
         except OSError as error:
             raise ConfigError(f"tls.cert: cannot use {tls.cert!r}: {reason(error)}") from error
         return context
+
+
+def _rules(config: Config) -> Rules:
+    return Rules(
+        frozenset(origin.lower() for origin in config.security.allowed_origins),
+        heads.parse_networks(config.security.trusted_proxies),
+        "https" if config.tls.cert else "http",
+    )

@@ -29,10 +29,11 @@ from midstream.core.errors import Error
 from midstream.core.exchange import RequestHead, ResponseHead, Transport
 from midstream.core.frames import Kind, Side
 from midstream.core.session import Reading
-from midstream.hosts import mitm_body, mitm_fetch, mitm_websocket
+from midstream.hosts import mitm_body, mitm_fetch, mitm_view, mitm_websocket
 from midstream.hosts.gateway_heads import decoded
 from midstream.hosts.mitm_account import Account
 from midstream.hosts.mitm_live import Live, Original
+from midstream.hosts.mitm_notes import Notes
 from midstream.hosts.mitm_origin import client_origin
 from midstream.hosts.mitm_service import Service
 
@@ -72,8 +73,8 @@ class Midstream:
 
     name = "midstream"
 
-    def __init__(self, engine: Engine | None = None) -> None:
-        self._service = None if engine is None else Service(engine)
+    def __init__(self, engine: Engine | None = None, notes: Notes | None = None) -> None:
+        self._service = None if engine is None else Service(engine, notes=notes)
         self._is_given = engine is not None
         self._is_running = False
         self._underway: dict[str, Underway] = {}
@@ -91,6 +92,7 @@ class Midstream:
             "How many messages of a WebSocket stay in its flow; all of them while flows are saved.",
         )
         mitm_websocket.install()
+        mitm_view.install()
 
     def configure(self, updated: set[str]) -> None:
         if not self._is_given and updated & {"midstream_config", "midstream_observe"}:
@@ -152,6 +154,7 @@ class Midstream:
         limit = service.engine.limits.max_frame_bytes
         account = Account(counts, service.streams, live)
         self._underway[flow.id] = Underway(live, account, limit)
+        service.notes.follow(session.exchange.number, flow)
         live.open()
         if head.is_websocket:
             return

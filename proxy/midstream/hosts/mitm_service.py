@@ -8,20 +8,25 @@ import asyncio
 import logging
 import platform
 from collections.abc import Coroutine
-from pathlib import Path
 
 from midstream import __version__, wiring
-from midstream.adapters.capture_writer import Recorder
+from midstream.adapters.capture_recorder import Recorder
+from midstream.adapters.capture_recorder import recorder as recorder_of
+from midstream.adapters.capture_redact import Redactor, redactor
 from midstream.config import Address, Config, parse_address
 from midstream.core import metrics
 from midstream.core.engine import Engine
 from midstream.core.errors import ConfigError
 from midstream.core.metrics import Counts
+from midstream.core.ports import Sink
 from midstream.hosts.admin import Admin
 from midstream.hosts.gateway import Fan
 from midstream.hosts.gateway_call import Streams
 from midstream.hosts.gateway_watch import Watch
 from midstream.hosts.inspector import Ring
+from midstream.hosts.inspector_access import admin_token
+from midstream.hosts.inspector_routes import Writer
+from midstream.hosts.mitm_notes import Notes
 
 logger = logging.getLogger(__name__)
 
@@ -36,28 +41,49 @@ class Service:
         ring: Ring | None = None,
         recorder: Recorder | None = None,
         admin: Address | None = None,
+        notes: Notes | None = None,
+        token: str = "",
+        redactor: Redactor | None = None,
+        on_write: Writer | None = None,
     ) -> None:
         self.engine = engine
         self.streams = Streams(engine)
+        self.notes = notes or Notes()
         self._recorder = recorder
         self._address = admin
         self._watch = Watch(engine.counts, self.streams)
-        self._admin = Admin(engine.counts, self.streams, ring or Ring(), self.readiness)
+        self._admin = Admin(
+            engine.counts,
+            self.streams,
+            ring or Ring(),
+            self.readiness,
+            token=token,
+            redactor=redactor,
+            on_write=on_write,
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self.admin_port = 0
 
     @classmethod
     def of(cls, config: Config) -> "Service":
         """Return what a configuration asks for. Raises ConfigError."""
-        counts, ring = Counts(), Ring()
-        recorder = None
-        if config.capture.dir:
-            folder = Path(config.capture.dir)
-            recorder = Recorder(folder, "mitm", counts, redact=config.capture.redact)
-        sink = ring if recorder is None else Fan(ring, recorder)
+        counts, ring, notes = Counts(), Ring(), Notes()
+        recorder = recorder_of(config.capture, "mitm", counts)
+        sinks: tuple[Sink, ...] = (ring, notes)
+        sink = Fan(*sinks, *(() if recorder is None else (recorder,)))
         engine = wiring.engine(config, counts=counts, sink=sink, observe=config.observe)
         counts.set(metrics.BUILD_INFO, (__version__, platform.python_version()), 1)
-        return cls(engine, ring=ring, recorder=recorder, admin=parse_address(config.admin))
+        counts.set(metrics.RELOADED, (), 1)
+        return cls(
+            engine,
+            ring=ring,
+            recorder=recorder,
+            notes=notes,
+            admin=parse_address(config.admin),
+            token=admin_token(config),
+            redactor=redactor(config.capture),
+            on_write=None if recorder is None else recorder.write_ring,
+        )
 
     def start(self) -> None:
         """Begin, in the running loop."""

@@ -1,9 +1,12 @@
 """Serves the server's side of a capture, so that a client can be debugged against old traffic.
 
 - A request is answered by the recorded exchange with its method and target, else with its method
-  and path. The same request gets them in their order, and the last one again and again.
+  and path. The same request gets them in their order, and the last one again and again; `is_once`
+  serves each one time, and is over when all were served.
 - On a WebSocket causality is kept: a frame that the server sent after it had heard from the client
-  waits until this client has said as much. Ids in frames are sent as they were recorded.
+  waits until this client has said as much. What the client says is counted, not read.
+- Nothing is substituted: ids, dates and cookies are those of the capture, so a client that insists
+  on ids of its own making in the answers will not know them.
 - Times are those of the capture, divided by `speed`; 0 leaves them out.
 """
 
@@ -11,86 +14,55 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
-import msgspec
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from midstream.adapters.capture_exchanges import Gathered, Moment
 from midstream.config.values import Address
 from midstream.core.errors import ConfigError
+from midstream.core.exchange import header
 from midstream.core.frames import Kind, Side
 from midstream.hosts.admin import reason
+from midstream.hosts.replay_stage import Stage, Step, answer_s, is_broken, steps
 
-MAX_WAIT_SECONDS = 3600.0
 MAX_LISTED = 50
-NS_PER_S = 1_000_000_000
+MAX_REQUEST_BYTES = 1 << 30
+SHUTDOWN_SECONDS = 1.0
+SWITCHING = 101
 NOT_SENT = frozenset({
-    "connection", "content-encoding", "content-length", "date", "keep-alive",
-    "sec-websocket-accept", "sec-websocket-extensions", "transfer-encoding", "upgrade",
+    "connection", "content-length", "date", "keep-alive", "sec-websocket-accept",
+    "sec-websocket-extensions", "sec-websocket-protocol", "transfer-encoding", "upgrade",
 })  # fmt: skip
 """What belongs to the connection at hand, not to the one that was recorded."""
 
 
-class Step(msgspec.Struct, frozen=True):
-    """A frame of the server: when it is due, and how much the client must have said before."""
-
-    after_s: float
-    heard: int
-    moment: Moment
-
-
-class Stage:
-    """The recorded exchanges, by what asks for them."""
-
-    def __init__(self, exchanges: Iterable[Gathered]) -> None:
-        self.exchanges = sorted(exchanges, key=lambda exchange: exchange.number)
-        self._played: dict[tuple[str, str], int] = {}
-
-    def find(self, method: str, target: str, *, is_websocket: bool) -> Gathered | None:
-        """Return the exchange that answers a request, the next of its kind each time."""
-        fitting = [
-            exchange
-            for exchange in self.exchanges
-            if exchange.head.method == method and exchange.head.is_websocket is is_websocket
-        ]
-        exact = [exchange for exchange in fitting if exchange.head.target == target]
-        path = target.partition("?")[0]
-        found = exact or [exchange for exchange in fitting if exchange.head.path == path]
-        if not found:
-            return None
-        place = (method, target if exact else path)
-        number = self._played.get(place, 0)
-        self._played[place] = number + 1
-        return found[min(number, len(found) - 1)]
-
-
-def steps(exchange: Gathered) -> list[Step]:
-    """Return what the server sent, each with its place in time and behind the client's frames."""
-    heard, began_ns, found = 0, exchange.began_ns, []
-    for moment in exchange.frames:
-        if moment.frame.sender is Side.CLIENT:
-            heard += 1
-            began_ns = moment.wall_ns
-        else:
-            after_s = min(max(moment.wall_ns - began_ns, 0) / NS_PER_S, MAX_WAIT_SECONDS)
-            found.append(Step(after_s, heard, moment))
-    return found
-
-
 class ReplayServer:
-    """Serves a stage. `speed` 1 is the original timing, 10 is ten times as fast, 0 is at once."""
+    """Serves a stage. `speed` 1 is the original timing, 10 is ten times as fast, 0 is at once.
 
-    def __init__(self, exchanges: Sequence[Gathered], speed: float = 1.0) -> None:
-        self.stage = Stage(exchanges)
+    `tell` gets a line for each request; `is_over` is set when, with `is_once`, all were served.
+    """
+
+    def __init__(
+        self,
+        exchanges: Sequence[Gathered],
+        speed: float = 1.0,
+        *,
+        is_once: bool = False,
+        tell: Callable[[str], object] = lambda _line: None,
+    ) -> None:
+        self.stage = Stage(exchanges, is_once=is_once)
+        self.is_over = asyncio.Event()
+        self._left = len(self.stage.exchanges) if is_once else -1
         self._speed = speed
+        self._tell = tell
         self._runner: web.AppRunner | None = None
 
     async def listen(self, address: Address) -> int:
         """Open the port and return its number. Raises ConfigError."""
-        app = web.Application(client_max_size=1 << 30)
+        app = web.Application(client_max_size=MAX_REQUEST_BYTES)
         app.router.add_route("*", "/{path:.*}", self._serve)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
         await self._runner.setup()
         site = web.TCPSite(self._runner, address.host, address.port)
         try:
@@ -106,65 +78,67 @@ class ReplayServer:
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         is_websocket = request.headers.get("upgrade", "").lower() == "websocket"
         target = request.raw_path
+        what = f"{'WebSocket' if is_websocket else request.method} {target.partition('?')[0]}"
         exchange = self.stage.find(request.method, target, is_websocket=is_websocket)
         if exchange is None:
-            return web.Response(status=404, text=self._missing(request.method, target))
+            self._tell(f"{what}: not in the capture")
+            return web.Response(status=404, text=self._missing(what))
+        self._tell(f"{what}: exchange {exchange.number}")
+        try:
+            return await self._answer(request, exchange)
+        finally:
+            self._left -= 1
+            if not self._left:
+                self.is_over.set()
+
+    async def _answer(self, request: web.Request, exchange: Gathered) -> web.StreamResponse:
         await request.read()
-        if is_websocket:
+        response = exchange.response
+        if exchange.head.is_websocket and (response is None or response.status == SWITCHING):
             return await self._socket(request, exchange)
-        if exchange.response is None:
+        if response is None:
             return web.Response(status=502, text="the recorded exchange was never answered\n")
-        if exchange.response.is_event_stream:
+        await self._wait_until(self._now() + self._scaled(answer_s(exchange)))
+        pieces = [moment for moment in exchange.frames if moment.frame.sender is Side.SERVER]
+        if response.is_event_stream or len(pieces) > 1 or is_broken(exchange):
             return await self._stream(request, exchange)
-        await self._until_answered(exchange)
-        return web.Response(
-            status=exchange.response.status,
-            headers=_headers(exchange),
-            body=exchange.body(Side.SERVER),
-        )
+        body = exchange.body(Side.SERVER)
+        return web.Response(status=response.status, headers=_headers(exchange), body=body)
 
     async def _stream(self, request: web.Request, exchange: Gathered) -> web.StreamResponse:
-        response = web.StreamResponse(
-            status=exchange.response.status if exchange.response else 200,
-            headers=_headers(exchange),
-        )
-        await self._until_answered(exchange)
+        status = exchange.response.status if exchange.response else 200
+        response = web.StreamResponse(status=status, headers=_headers(exchange))
         await response.prepare(request)
         async for moment in self._paced(steps(exchange)):
             await response.write(moment.frame.wire)
-        if exchange.ending == "aborted" and request.transport is not None:
-            request.transport.abort()
+        if is_broken(exchange) and request.transport is not None:
+            request.transport.close()  # what was written goes out before, the end of the body not
             return response
         await response.write_eof()
         return response
 
+    async def _paced(self, due: list[Step]) -> AsyncIterator[Moment]:
+        first, began = (due[0].after_s if due else 0.0), self._now()
+        for step in due:
+            await self._wait_until(began + self._scaled(step.after_s - first))
+            if step.moment is not None:
+                yield step.moment
+
     async def _socket(self, request: web.Request, exchange: Gathered) -> web.StreamResponse:
-        wanted = [
-            part.strip()
-            for value in request.headers.getall("sec-websocket-protocol", [])
-            for part in value.split(",")
-        ]
-        socket = web.WebSocketResponse(protocols=wanted, max_msg_size=0, compress=False)
+        chosen = exchange.response and header(exchange.response.headers, "sec-websocket-protocol")
+        socket = web.WebSocketResponse(
+            protocols=[chosen] if chosen else [], max_msg_size=0, compress=False
+        )
+        socket.headers.extend(_headers(exchange))
         await socket.prepare(request)
         said = _Said()
-        loop = asyncio.get_running_loop()
-        listening = loop.create_task(_listen(socket, said))
+        listening = asyncio.get_running_loop().create_task(_listen(socket, said))
         try:
-            due_s, since = 0.0, loop.time()
-            for step in steps(exchange):
-                if not await said.has(step.heard):
-                    return socket
-                if step.heard and said.at > since:
-                    since, due_s = said.at, 0.0
-                due_s = max(due_s, step.after_s)
-                await self._wait(since + self._scaled(due_s) - loop.time())
-                frame = step.moment.frame
-                send = socket.send_str if frame.kind is Kind.WS_TEXT else socket.send_bytes
-                await send(frame.wire.decode() if frame.kind is Kind.WS_TEXT else frame.wire)  # type: ignore[arg-type]
-            code = exchange.closes.get(Side.SERVER.value, {}).get("code")
-            if isinstance(code, int) and code not in (1005, 1006):
-                await socket.close(code=code)
-            else:  # the client was the one that ended it
+            await self._play(socket, exchange, said)
+            if is_broken(exchange):
+                if request.transport is not None:
+                    request.transport.close()
+            else:  # it is over when the client says so, or has answered the close
                 await listening
         except ConnectionError:
             pass
@@ -175,32 +149,57 @@ class ReplayServer:
                 await socket.close(code=WSCloseCode.GOING_AWAY)
         return socket
 
-    async def _paced(self, due: list[Step]) -> AsyncIterator[Moment]:
-        first = due[0].after_s if due else 0.0
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        for step in due:
-            await self._wait(began + self._scaled(step.after_s - first) - loop.time())
-            yield step.moment
+    async def _play(self, socket: web.WebSocketResponse, exchange: Gathered, said: "_Said") -> None:
+        """Send what the server sent, until it closed or this client has left."""
+        due_s, since = 0.0, self._now()
+        for step in steps(exchange):
+            if not await said.has(step.heard):
+                return
+            if step.heard and said.at > since:
+                since, due_s = said.at, 0.0
+            due_s = max(due_s, step.after_s)
+            await self._wait_until(since + self._scaled(due_s))
+            if step.moment is None:
+                await _close(socket, exchange.closes[Side.SERVER.value])
+            elif step.moment.frame.kind is Kind.WS_TEXT:
+                await socket.send_str(step.moment.frame.wire.decode("utf-8", "replace"))
+            else:
+                await socket.send_bytes(step.moment.frame.wire)
 
-    async def _until_answered(self, exchange: Gathered) -> None:
-        waited_s = max(exchange.answered_ns - exchange.began_ns, 0) / NS_PER_S
-        await self._wait(self._scaled(min(waited_s, MAX_WAIT_SECONDS)))
-
-    async def _wait(self, seconds: float) -> None:
+    async def _wait_until(self, when: float) -> None:
+        """Wait until a time of the event loop's clock; not at all at speed 0."""
+        seconds = when - self._now()
         if self._speed and seconds > 0:
             await asyncio.sleep(seconds)
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
 
     def _scaled(self, seconds: float) -> float:
         return seconds / self._speed if self._speed else 0.0
 
-    def _missing(self, method: str, target: str) -> str:
+    def _missing(self, what: str) -> str:
         kinds = {
             f"{'WebSocket' if e.head.is_websocket else e.head.method} {e.head.path}"
             for e in self.stage.exchanges
         }
+        again = " once more" if what in kinds else ""
         listed = "\n".join(f"  {kind}" for kind in sorted(kinds)[:MAX_LISTED])
-        return f"the capture has no {method} {target}; it has\n{listed}\n"
+        return f"the capture has no {what}{again}; it has\n{listed}\n"
+
+
+async def _close(socket: web.WebSocketResponse, told: dict[str, object]) -> None:
+    """Close as the server did; a close without a code, which cannot be sent, becomes 1000."""
+    code = told.get("code")
+    is_sendable = (
+        isinstance(code, int) and code >= WSCloseCode.OK and code not in (1005, 1006, 1015)
+    )
+    reason_bytes = str(told.get("reason") or "").encode()
+    await socket.close(
+        code=code if is_sendable else WSCloseCode.OK,  # type: ignore[arg-type]
+        message=reason_bytes,
+        drain=True,
+    )
 
 
 class _Said:
@@ -234,25 +233,35 @@ async def _listen(socket: web.WebSocketResponse, said: _Said) -> None:
 
 
 def _headers(exchange: Gathered) -> list[tuple[str, str]]:
+    """Return the recorded headers that hold for this answer: without a coding it has no longer."""
     headers = exchange.response.headers if exchange.response is not None else ()
-    return [(name, value) for name, value in headers if name.lower() not in NOT_SENT]
+    gone = NOT_SENT if exchange.coding(Side.SERVER) else NOT_SENT | {"content-encoding"}
+    return [(name, value) for name, value in headers if name.lower() not in gone]
 
 
-async def serve(exchanges: Sequence[Gathered], address: Address, speed: float) -> int:
-    """Serve until a signal comes, and return the exit code. Raises ConfigError."""
-    server = ReplayServer(exchanges, speed)
+async def serve(
+    exchanges: Sequence[Gathered], address: Address, speed: float, *, is_once: bool = False
+) -> int:
+    """Serve until a signal comes, or all were served, and return the exit code.
+
+    Raises ConfigError.
+    """
+    server = ReplayServer(exchanges, speed, is_once=is_once, tell=_tell)
     port = await server.listen(address)
-    stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    sys.stderr.write(
+            asyncio.get_running_loop().add_signal_handler(number, server.is_over.set)
+    _tell(
         f"midstream serves {len(exchanges)} recorded exchanges on "
-        f"http://{Address(address.host, port)}\n"
+        f"http://{Address(address.host, port)}"
     )
-    sys.stderr.flush()
     try:
-        await stop.wait()
+        await server.is_over.wait()
     finally:
         await server.close()
     return 0
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()

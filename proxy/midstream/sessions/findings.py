@@ -1,19 +1,15 @@
 """Finds the summaries that were filed as rows, and what has to point elsewhere without them.
 
 A row is one if its id is `compaction_` and the id of a compaction record of its own session. Any
-other row stays, whatever it is called.
+other row stays, whatever it is called. (The package itself hides the same rows since 0.32.)
 """
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import msgspec
 
 from midstream.sessions.layouts import PREFIX, Layout
-
-MAX_STEPS: Final = 1_000_000
-"""How far a chain of parents is followed: a circle would have no end."""
 
 
 class Moved(msgspec.Struct, frozen=True):
@@ -25,9 +21,10 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 class Pointed(msgspec.Struct, frozen=True):
-    """A compaction record whose range ends at a removed row: where it ends from now on.
+    """A compaction record whose range begins or ends at a removed row: its new range.
 
-    Both are None where nothing of its range is left: then it is not changed.
+    Both new ends are None where nothing of its range is left, or where it is no range, since its
+    ends are on two branches: then it is not changed.
     """
 
     id: str
@@ -48,15 +45,14 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def find(database: sqlite3.Connection, layout: Layout) -> Iterator[Finding]:
-    """Return a finding for each session that holds such rows."""
+    """Return a finding for each session that holds such rows.
+
+    What is kept is bounded by the rows that go and their children, whatever the database's size.
+    """
     found: dict[str, list[str]] = {}
-    # Both are bounded by the rows to be removed, whatever the size of the database.
     rows = database.execute(
-        f"SELECT m.session_id, m.id FROM {layout.messages} m JOIN {layout.compactions} c "
-        "ON c.session_id = m.session_id AND m.id = ? || c.id ORDER BY m.session_id, m.rowid"
-        if _has_rowid(database, layout.messages)
-        else f"SELECT m.session_id, m.id FROM {layout.messages} m JOIN {layout.compactions} c "
-        "ON c.session_id = m.session_id AND m.id = ? || c.id ORDER BY m.session_id, m.seq",
+        f"SELECT m.session_id, m.id FROM {layout.compactions} c CROSS JOIN {layout.messages} m "
+        f"ON m.session_id = c.session_id AND m.id = ? || c.id ORDER BY 1, m.{layout.order}",
         (PREFIX,),
     )
     for session, identifier in rows:
@@ -84,7 +80,8 @@ class _Rows:
     def moved(self) -> list[Moved]:
         """Return the rows whose parent goes, with the nearest ancestor that stays."""
         rows = self._database.execute(
-            f"SELECT id, parent_id FROM {self._layout.messages} WHERE session_id = ?",
+            f"SELECT id, parent_id FROM {self._layout.messages} "
+            f"WHERE session_id = ? ORDER BY {self._layout.order}",
             (self._session,),
         )
         return [
@@ -97,7 +94,7 @@ class _Rows:
         """Return the compaction records that begin or end at a row that goes."""
         rows = self._database.execute(
             f"SELECT id, from_message_id, to_message_id FROM {self._layout.compactions} "
-            "WHERE session_id = ?",
+            "WHERE session_id = ? ORDER BY id",
             (self._session,),
         ).fetchall()
         return [
@@ -106,37 +103,26 @@ class _Rows:
 
     def _point(self, identifier: str, first: str, last: str) -> Pointed:
         """Return where a range begins and ends with the rows that stay of it."""
-        staying = [row for row in self._range(first, last) if row not in self._removed]
-        if not staying:
-            return Pointed(identifier, first, last, None, None)
-        return Pointed(identifier, first, last, staying[-1], staying[0])
+        new_first = new_last = None
+        for row in self._path(last):
+            if row not in self._removed:
+                new_first, new_last = row, new_last or row
+            if row == first:
+                return Pointed(identifier, first, last, new_first, new_last)
+        return Pointed(identifier, first, last, None, None)
 
-    def _range(self, first: str, last: str) -> Iterator[str]:
-        """Return the rows of a range, from its end back to its beginning."""
-        at: str | None = last
-        for _ in range(MAX_STEPS):
-            if at is None:
-                return
-            yield at
-            if at == first:
-                return
-            at = self._parent(at)
+    def _surviving(self, identifier: str) -> str | None:
+        stays = (row for row in self._path(identifier) if row not in self._removed)
+        return next(stays, None)
 
-    def _surviving(self, identifier: str | None) -> str | None:
-        for _ in range(MAX_STEPS):
-            if identifier is None or identifier not in self._removed:
-                return identifier
-            identifier = self._parent(identifier)
-        return None
-
-    def _parent(self, identifier: str) -> str | None:
-        row = self._database.execute(
-            f"SELECT parent_id FROM {self._layout.messages} WHERE session_id = ? AND id = ?",
-            (self._session, identifier),
-        ).fetchone()
-        return None if row is None else row[0]
-
-
-def _has_rowid(database: sqlite3.Connection, table: str) -> bool:
-    columns = {row[1] for row in database.execute(f'PRAGMA table_info("{table}")')}
-    return "seq" not in columns
+    def _path(self, identifier: str | None) -> Iterator[str]:
+        """Return a row and its ancestors. A circle of parents ends where it would begin anew."""
+        seen: set[str] = set()
+        while identifier is not None and identifier not in seen:
+            yield identifier
+            seen.add(identifier)
+            row = self._database.execute(
+                f"SELECT parent_id FROM {self._layout.messages} WHERE session_id = ? AND id = ?",
+                (self._session, identifier),
+            ).fetchone()
+            identifier = None if row is None else row[0]

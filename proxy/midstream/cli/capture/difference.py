@@ -5,8 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from midstream.cli.capture.output import styled
-from midstream.core.sse import data_of
+from midstream.cli.capture.output import printable, styled
 
 if TYPE_CHECKING:
     from midstream.adapters.capture_format import StoredRecord
@@ -14,6 +13,9 @@ if TYPE_CHECKING:
 
 CONTEXT_LINES = 2
 MAX_LINES = 400
+MAX_COMPARED_LINES = 2_000
+"""Of each side, where they begin to differ; comparing takes the square of that at worst."""
+
 NESTED = ("body",)
 """Members whose text is JSON of its own in the dialects that are mended."""
 
@@ -24,6 +26,7 @@ def before_and_after(record: "StoredRecord") -> Iterator[str]:
     before = [] if received is None else _lines(received)
     after = [line for frame in record.left for line in _lines(frame)]
     count = 0
+    before, after, is_cut = _differing(before, after)
     for line in difflib.unified_diff(before, after, lineterm="", n=CONTEXT_LINES):
         if line.startswith(("---", "+++", "@@")):
             continue
@@ -32,12 +35,27 @@ def before_and_after(record: "StoredRecord") -> Iterator[str]:
             yield "      …"
             return
         style = {"-": "red", "+": "green"}.get(line[:1])
+        line = printable(line)
         yield f"      {styled(line, style) if style else line}"
-    if not count:
+    if is_cut:
+        yield "      …"
+    elif not count:
         yield "      (the same text; the bytes differ)"
 
 
+def _differing(before: list[str], after: list[str]) -> tuple[list[str], list[str], bool]:
+    """Return both from shortly before they differ, as many lines as are compared, and if cut."""
+    pairs = enumerate(zip(before, after, strict=False))
+    first = next((at for at, (a, b) in pairs if a != b), min(len(before), len(after)))
+    start = max(first - CONTEXT_LINES, 0)
+    stop = start + MAX_COMPARED_LINES
+    is_cut = max(len(before), len(after)) > stop
+    return before[start:stop], after[start:stop], is_cut
+
+
 def _lines(frame: "Frame") -> list[str]:
+    from midstream.core.sse import data_of
+
     wire = data_of(frame.wire) if frame.kind.value == "sse" else frame.wire
     try:
         document = json.loads(wire)

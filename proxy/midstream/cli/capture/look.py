@@ -1,17 +1,15 @@
-"""`show` and `tail`: the frames of a capture, one line each."""
+"""`show`: the records of a capture, one line each."""
 
 import argparse
 import base64
 import shutil
 import sys
-import time
-from collections import deque
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from midstream.cli.capture.lines import (
     ARROWS,
+    MIN_MEANING,
     MIN_WIDTH,
     Choice,
     Telling,
@@ -19,14 +17,21 @@ from midstream.cli.capture.lines import (
     done,
     size_of,
 )
-from midstream.cli.capture.output import is_terminal, print_json, report_damage, styled
+from midstream.cli.capture.output import (
+    is_terminal,
+    print_json,
+    printable,
+    report_damage,
+    styled,
+)
 from midstream.cli.parser import Verbs, add_verb
 
 if TYPE_CHECKING:
     from midstream.adapters.capture_format import StoredRecord
 
-POLL_SECONDS = 0.25
 PIPED_WIDTH = 200
+NS_PER_S = 1_000_000_000
+KINDS = {"open": "cyan", "headers": "cyan", "close": "cyan", "gap": "red"}
 
 
 def add_verbs(verbs: Verbs) -> None:
@@ -40,119 +45,90 @@ def add_verbs(verbs: Verbs) -> None:
         "midstream capture show captures --exchange 3 --raw",
     )
     parser.add_argument("file", metavar="FILE", help="a segment, DIR/NAME, or a folder with one")
-    _add_looks(parser)
-    parser.add_argument("--diff", action="store_true", help="mended frames: before and after")
-    parser = add_verb(
-        verbs,
-        "tail",
-        tail,
-        "follow a capture that is being written; Ctrl-C ends it",
-        "midstream capture tail captures\nmidstream capture tail captures -n 100 --mended",
-    )
-    parser.add_argument("file", metavar="FILE", help="DIR/NAME, a folder with one, or a segment")
-    parser.add_argument("-n", metavar="N", type=int, default=10, help="lines of before (10)")
-    parser.add_argument(
-        "--seconds", metavar="S", type=float, default=None, help="end after so long (never)"
-    )
-    _add_looks(parser)
+    add_looks(parser)
+    parser.add_argument("--limit", metavar="N", type=int, help="at most so many records")
 
 
-def _add_looks(parser: argparse.ArgumentParser) -> None:
+def add_looks(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say how records are printed, and which."""
     add_choices(parser)
+    parser.add_argument("--wall", action="store_true", help="dates and times (UTC), not seconds")
     parser.add_argument("--raw", action="store_true", help="print the payload of each frame below")
+    parser.add_argument("--diff", action="store_true", help="mended frames: before and after")
     parser.add_argument("--full", action="store_true", help="do not cut lines at the width")
+    parser.add_argument("--width", metavar="N", type=int, help="cut lines at so many characters")
     parser.add_argument("--json", action="store_true", help="print JSON lines")
 
 
 def show(args: argparse.Namespace) -> int:
     from midstream.adapters.capture_open import open_capture
 
-    choice = Choice.of(args)
+    choice, printer, count = Choice.of(args), Printer(args), 0
     source = open_capture(args.file)
-    telling = Telling()
-    for record in telling.follow(source):
-        if choice.takes(record):
-            _print(record, telling, args)
+    for record in printer.telling.follow(source):
+        if choice.takes(record, printer.telling.began_ns):
+            if args.limit is not None and count >= args.limit:
+                return 0
+            printer.print(record)
+            count += 1
     return report_damage(source, "show")
 
 
-def tail(args: argparse.Namespace) -> int:
-    choice, telling = Choice.of(args), Telling()
-    last: deque[StoredRecord] = deque(maxlen=max(args.n, 0))
-    began = time.monotonic()
-    is_live = False
-    for record in _following(args.file):
-        if record is None:
-            if not is_live:
-                for kept in last:
-                    _print(kept, telling, args)
-                is_live = True
-            sys.stdout.flush()
-            if args.seconds is not None and time.monotonic() - began >= args.seconds:
-                return 0
-            time.sleep(POLL_SECONDS)
-            continue
-        telling.note(record)
-        if not choice.takes(record):
-            continue
-        if is_live:
-            _print(record, telling, args)
-        else:
-            last.append(record)
-    return 0
+class Printer:
+    """Prints records as the flags of `add_looks` ask for."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.telling = Telling(wall=args.wall)
+        self._args = args
+        self._time_width = 23 if args.wall else 9
+        self._width = _width(args)
+
+    def print(self, record: "StoredRecord") -> None:
+        if self._args.json:
+            print_json(as_json(record, self.telling))
+            return
+        sys.stdout.write(self._line(record) + "\n")
+        if self._args.raw:
+            sys.stdout.writelines(f"{line}\n" for line in _raw(record))
+        if self._args.diff and record.sent is not None:
+            from midstream.cli.capture.difference import before_and_after
+
+            sys.stdout.writelines(f"{line}\n" for line in before_and_after(record))
+
+    def _line(self, record: "StoredRecord") -> str:
+        arrow = "  " if record.side is None else ARROWS[record.side.value]
+        kind = record.kind.value if record.frame is None else record.frame.value
+        size = "" if record.frame is None else f"{size_of(record):,}"
+        time = f"{self.telling.time(record):>{self._time_width}}"
+        start = f"{time} {record.exchange:>4}:{record.seq:<5} {arrow} {kind:<9} {size:>8} "
+        what, what_done = printable(self.telling.meaning(record)), printable(done(record))
+        ending = f"  [{what_done}]" if what_done else ""
+        if self._width is not None:
+            room = max(self._width - len(ending) - len(start), MIN_MEANING)
+            what = what if len(what) <= room else f"{what[: room - 1]}…"
+        style = KINDS.get(record.kind.value)
+        what = styled(what, style) if style else what
+        return start + what + styled(ending, "yellow" if record.rules else "dim")
 
 
-def _following(name: str) -> "Iterator[StoredRecord | None]":
-    """Return the records of a capture as they come, and None whenever there are no more yet."""
-    from midstream.adapters.capture_format import Tail, segments
-
-    known: list[Path] = []
-    tails: list[Tail] = []
-    while True:
-        for path in segments(Path(name)):
-            if path not in known:
-                known.append(path)
-                tails.append(Tail(path))
-        for index, one in enumerate(tails):
-            yield from one.records()
-            if index + 1 < len(tails):
-                one.close()
-        tails = tails[-1:]
-        yield None
+def _width(args: argparse.Namespace) -> int | None:
+    if args.full:
+        return None
+    if args.width is not None:
+        return max(int(args.width), MIN_WIDTH)
+    return max(shutil.get_terminal_size().columns, MIN_WIDTH) if is_terminal() else PIPED_WIDTH
 
 
-def _print(record: "StoredRecord", telling: Telling, args: argparse.Namespace) -> None:
-    if args.json:
-        print_json(as_json(record, telling))
-        return
-    sys.stdout.write(_line(record, telling, is_full=args.full) + "\n")
-    if args.raw and record.frame is not None:
-        sys.stdout.write(f"{record.data.decode('utf-8', 'backslashreplace')}\n")
-    if getattr(args, "diff", False) and record.sent is not None:
-        from midstream.cli.capture.difference import before_and_after
-
-        sys.stdout.writelines(f"{line}\n" for line in before_and_after(record))
-
-
-def _line(record: "StoredRecord", telling: Telling, *, is_full: bool) -> str:
-    arrow = ARROWS.get(record.side.value, "  ") if record.side is not None else "  "
-    kind = record.frame.value if record.frame is not None else record.kind.value
-    what, what_done = telling.meaning(record), done(record)
-    size = f"{size_of(record):,}" if record.frame is not None else ""
-    start = f"{telling.time(record):>9} {record.exchange:>4}:{record.seq:<5} {arrow} {kind:<9}"
-    text = f"{start} {size:>8} {what}"
-    ending = f"  [{what_done}]" if what_done else ""
-    if not is_full:
-        width = shutil.get_terminal_size().columns if is_terminal() else PIPED_WIDTH
-        room = max(width, MIN_WIDTH) - min(len(ending), width // 2)
-        text = text if len(text) <= room else f"{text[: room - 1]}…"
-    return text + (styled(ending, "yellow" if record.rules else "dim") if ending else "")
+def _raw(record: "StoredRecord") -> Iterator[str]:
+    if record.frame is not None:
+        for line in record.data.decode("utf-8", "backslashreplace").splitlines():
+            yield printable(line)
 
 
 def as_json(record: "StoredRecord", telling: Telling) -> dict[str, object]:
     """Return what one line says, for machines; a payload that is not UTF-8 is base64."""
     found: dict[str, object] = {
-        "time": record.wall_ns / 1e9,
+        "time": record.wall_ns / NS_PER_S,
         "exchange": record.exchange,
         "seq": record.seq,
         "kind": record.kind.value,

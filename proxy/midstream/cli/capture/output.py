@@ -5,8 +5,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 if TYPE_CHECKING:
     from midstream.adapters.capture_open import Source
 
@@ -21,8 +19,17 @@ def is_terminal() -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
 
 
+def printable(text: str) -> str:
+    """Return a text as one line that tells a terminal nothing: what cannot be seen is escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def print_json(value: object) -> None:
     """Print one JSON document on one line."""
+    import msgspec
+
     sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
 
 

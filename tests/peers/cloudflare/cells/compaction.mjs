@@ -11,7 +11,7 @@ const summaries = (ids) => ids.filter((id) => SUMMARY.test(id));
 const repeated = (list) => list.filter((item, i) => list.indexOf(item) !== i);
 
 /** What a test may do at the server's own doors, behind the proxy's back. */
-function backDoor(server, conversation) {
+export function backDoor(server, conversation) {
   const get = async (page) => (await fetch(conversationUrl(server, conversation, page), { signal: AbortSignal.timeout(8000) })).text();
   const json = async (page) => JSON.parse(await get(page));
   const state = path.join(serverDir(server), ".wrangler/state/v3/do");
@@ -41,7 +41,7 @@ async function idle(tab) {
   await sleep(400);
 }
 
-async function turns(tab, from, to) {
+export async function turns(tab, from, to) {
   for (let i = from; i <= to; i++) await turn(tab, `turn ${i}`);
 }
 

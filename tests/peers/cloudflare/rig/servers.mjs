@@ -8,8 +8,10 @@ import { servers } from "./trees.mjs";
 
 const PORTS = { aichat: 8811, think: 8812, aichat24: 8821, think24: 8822, aichat32: 8831, think32: 8832 };
 const START_MS = 90_000;
+const STATE = process.env.PEERS_STATE || ".wrangler/state"; // below the server's tree
 
 export const portOf = (name) => PORTS[name] + Number(process.env.PEERS_PORT_OFFSET || 0);
+export const stateDir = (name) => path.resolve(serverDir(name), STATE, "v3/do");
 export const address = (name) => `127.0.0.1:${portOf(name)}`;
 export const agentOf = (name) => servers[name].agent;
 export const conversationUrl = (name, conversation, page) =>
@@ -58,7 +60,7 @@ function wranglerArguments(name) {
   return [
     path.join(toolsDir, "node_modules/wrangler/bin/wrangler.js"), "dev", "--local",
     "--ip", "127.0.0.1", "--port", String(portOf(name)), "--inspector-port", "0",
-    "--persist-to", ".wrangler/state", "--show-interactive-dev-session=false", "--log-level", "log",
+    "--persist-to", STATE, "--show-interactive-dev-session=false", "--log-level", "log",
   ];
 }
 
