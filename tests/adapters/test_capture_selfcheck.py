@@ -1,8 +1,11 @@
 import json
+from pathlib import Path
 
 import pytest
 from tests.planted import chars
 
+from midstream.adapters.capture_format import read
+from midstream.adapters.capture_recorder import Recorder
 from midstream.adapters.capture_redact import Redactor
 from midstream.adapters.capture_selfcheck import (
     MAX_SECRET_BYTES,
@@ -10,7 +13,10 @@ from midstream.adapters.capture_selfcheck import (
     MIN_SECRET_BYTES,
     SelfCheck,
 )
+from midstream.config.schema import CaptureTable
+from midstream.core import metrics
 from midstream.core.frames import Frame, Kind, Side
+from midstream.core.metrics import Counts
 from midstream.core.ports import Record, RecordKind
 
 
@@ -58,3 +64,23 @@ def test_a_redactor_remembers_what_it_takes_out_and_writes_none_of_it():
     assert known.frame is not None
     assert secret.encode() not in known.frame.wire
     assert known.meta["redactions"] == {"known": 1}
+
+
+def test_a_record_that_still_holds_one_is_not_written_but_counted_and_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    counts, secret = Counts(), chars(30)
+    table = CaptureTable(dir=str(tmp_path), min_free_bytes=0)
+    recorder = Recorder(table, "c", counts)
+    recorder.start()
+    opened = Record(1, 1, 1, RecordKind.OPEN, meta={"headers": (("X-Api-Key", secret),)})
+    recorder.write(opened)
+    for seq, text in enumerate((secret, "plain", secret), 2):
+        frame = Frame(Side.SERVER, Kind.WS_TEXT, json.dumps({"echo": text}).encode())
+        recorder.write(Record(1, 1, seq, RecordKind.FRAME, Side.SERVER, frame))
+    recorder.stop()
+    assert [record.seq for record in read(tmp_path / "c")] == [1, 3]
+    assert counts.get(metrics.CAPTURE_DROPPED, ("secret",)) == 2
+    assert secret.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert len(caplog.records) == 1
+    assert secret not in caplog.text

@@ -54,9 +54,7 @@ def openai_events() -> list[bytes]:
     head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m"}
     return [
         b"data: "
-        + json.dumps(
-            {**head, "choices": [{"index": 0, "delta": {"content": f"word{n} "}}]}
-        ).encode()
+        + json.dumps(head | {"choices": [{"index": 0, "delta": {"content": f"word{n} "}}]}).encode()
         + b"\n\n"
         for n in range(FRAMES)
     ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from midstream.sessions.findings import Finding, Pointed
 
 OK, FOUND = 0, 1
+HOLDS, WOULD, TAKEN_OUT = "holds", "would be taken out of", "taken out of"
 
 
 def add_verbs(verbs: Verbs) -> None:
@@ -49,17 +50,17 @@ def add_verbs(verbs: Verbs) -> None:
 
 def check(args: argparse.Namespace) -> int:
     findings = _looked_through(args)
-    _report(args, findings, "holds")
+    _report(args, findings, HOLDS)
     return FOUND if findings else OK
 
 
 def repair(args: argparse.Namespace) -> int:
     findings = _looked_through(args)
     if not findings or not args.write:
-        _report(args, findings, "would be taken out of")
+        _report(args, findings, WOULD)
         return FOUND if findings else OK
     findings, backup = _written(args)
-    _report(args, findings, "were taken out of", backup)
+    _report(args, findings, TAKEN_OUT, backup)
     return OK
 
 
@@ -130,7 +131,7 @@ def _report(
         sys.stdout.write(f"backup: {backup}\n")
     for finding in findings:
         _print(finding, args.db, verb)
-    if verb == "would be taken out of":
+    if verb == WOULD:
         sys.stdout.write("nothing was changed; --write does it, after a backup\n")
 
 
@@ -142,7 +143,7 @@ def _print(finding: "Finding", database: str, verb: str) -> None:
     session = f'session "{finding.session}"' if finding.session else "the session"
     said = (
         f"{session} of {database} holds {rows}"
-        if verb == "holds"
+        if verb == HOLDS
         else f"{rows} {verb} {session} of {database}"
     )
     lines = [said, *(f"  row {identifier}" for identifier in finding.removed)]

@@ -74,7 +74,7 @@ async function moveOn() {
   for (const one of conversations) putBack(one);
   await withServer(server, "direct", async () => {
     for (const one of conversations) {
-      one.before = (await list(one)).map((m) => m.id);
+      await list(one); // what it lists now is not the measure: 0.32 hides a filed row, and loses the range that ends there
       await checkWhileLive(one);
     }
   });
