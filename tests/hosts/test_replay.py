@@ -322,6 +322,19 @@ def test_a_replay_tells_addons_the_origin_of_the_recorded_exchange(origin: str, 
     assert again.records[0].meta["origin"] == live.records[0].meta["origin"] == origin
 
 
+@pytest.mark.parametrize(
+    ("told", "found"), [("http://b", "http://b"), ("", "http://c"), (1, "http://c")]
+)
+def test_a_replay_tells_addons_the_recorded_upstream_or_else_that_of_the_route(
+    told: object, found: str
+):
+    records, again = recorded(), FakeSink()
+    meta = {**records[0].meta, "upstream": told}
+    records[0] = msgspec.structs.replace(records[0], meta=meta)
+    replay(records, Engine([Route("chat", "/*", "http://c")], [], secret=b"s", sink=again))
+    assert again.records[0].meta["upstream"] == found
+
+
 @pytest.mark.parametrize("meta", [{}, {"origin": 1}, {"origin": b"a\xff"}, {"origin": None}])
 def test_a_capture_that_does_not_tell_the_origin_is_played_without(meta: dict[str, object]):
     records, again = recorded(), FakeSink()

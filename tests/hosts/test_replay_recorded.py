@@ -23,6 +23,7 @@ from midstream.hosts import gateway
 from midstream.hosts.replay_server import ReplayServer
 
 START_SECONDS = 60
+CAPTURES = sorted((Path(__file__).parents[1] / "captures").rglob("*.cap"))
 STREAMED = [f for f in demo.FAULTS if f.addon in ("snapshot-to-delta", "final-message-once")]
 
 
@@ -80,6 +81,16 @@ def test_a_real_run_replays_with_the_same_verdicts_and_bytes(
     assert f"repair {fault.addon} " in out
     assert "differences to the capture: 0" in out
     assert "note:" not in out
+
+
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+def test_what_a_replay_made_of_any_capture_replays_without_differences(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "made.cap"
+    assert main(["replay", str(path), "--out", str(out)]) == 0
+    assert main(["replay", str(out), "--diff"]) == 0
+    assert capsys.readouterr().out.endswith("differences to the capture: 0\n")
 
 
 @pytest.mark.parametrize("fault", STREAMED, ids=lambda fault: fault.addon)

@@ -1,10 +1,10 @@
 """Cleans records of secrets, many at a time.
 
-Most records are frames of text that hold no secret. One search of all of them together costs a
-fraction of a search of each, and only those that hold one are redacted one by one.
+Most records are frames of text that left as they came and hold no secret. One search of all of
+them together costs a fraction of a search of each, and only those that hold one are redacted.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from midstream.adapters.capture_redact import redactor
 from midstream.adapters.capture_secrets import holding
@@ -25,21 +25,23 @@ class Cleaning:
         self.record = self._redactor.record
         self.check: SelfCheck = self._redactor.check
 
-    def unclean(self, records: Sequence[Record]) -> Iterable[int]:
-        """Return the indexes of the records that `record` may change, in order."""
-        if not self._is_by_shape:
-            return range(len(records))
-        unclean = [
+    def suspects(self, records: Sequence[Record]) -> set[int]:
+        """Return the indexes of the records that are not surely clean frames that just passed."""
+        others = {
             index
             for index, record in enumerate(records)
             if (frame := record.frame) is None
-            or record.meta
             or record.sent is not None
+            or record.meta
+            or record.rules
+            or record.skips
+            or not frame.wire
             or frame.kind not in _TEXT
-        ]
-        if not unclean:
-            return sorted(holding([record.frame.wire for record in records if record.frame]))
-        rest = sorted(set(range(len(records))).difference(unclean))
-        frames = [records[index].frame for index in rest]
-        found = holding([frame.wire for frame in frames if frame is not None])
-        return sorted([*unclean, *(rest[at] for at in found)])
+        }
+        if not self._is_by_shape:
+            return set(range(len(records)))
+        if not others:
+            return holding([record.frame.wire for record in records if record.frame])
+        rest = [index for index in range(len(records)) if index not in others]
+        wires = [frame.wire for index in rest if (frame := records[index].frame)]
+        return others.union(rest[at] for at in holding(wires))

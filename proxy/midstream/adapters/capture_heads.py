@@ -35,6 +35,12 @@ def client_origin(record: StoredRecord) -> str:
     return value if isinstance(value, str) else ""
 
 
+def upstream_of(record: StoredRecord) -> str:
+    """Return where the exchange of an `open` record went; empty in one that does not say."""
+    value = record.meta.get("upstream")
+    return value if isinstance(value, str) else ""
+
+
 def response_head(record: StoredRecord) -> ResponseHead:
     """Return the response head of a `headers` record. Raises CaptureError if it has none."""
     try:

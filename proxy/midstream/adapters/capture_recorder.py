@@ -22,10 +22,10 @@ from queue import SimpleQueue
 
 from midstream.adapters.capture_choice import Choice, path_of
 from midstream.adapters.capture_cleaning import Cleaning
-from midstream.adapters.capture_format import StoredRecord, encode, encode_new
+from midstream.adapters.capture_format import StoredRecord, encode, encode_passed
 from midstream.adapters.capture_ring import Gap, Piece, Ring, Trail, Waiting
 from midstream.adapters.capture_segments import SegmentLimits, SegmentWriter
-from midstream.adapters.capture_writer import Batch, Queue, Writer, WriterLimits
+from midstream.adapters.capture_writer import Batch, Chunk, Queue, Writer, WriterLimits
 from midstream.config.schema import CaptureTable
 from midstream.core import metrics
 from midstream.core.metrics import Counts
@@ -151,38 +151,41 @@ class Recorder:
         ]
         if None in found:
             records = [record for record, trail in zip(records, found, strict=True) if trail]
-        return records, [trail for trail in found if trail is not None]
+        return records, [trail for trail in found if trail]
 
     def _batch(self, records: list[Record], trails: list[Trail]) -> Batch:
         """Clean and encode records, and sort out what waits in the ring."""
         batch = Batch()
         offset_ns = time.time_ns() - time.monotonic_ns()
-        keeps_all, kinds, blocks = self._choice.keeps_all, batch.kinds, batch.blocks
-        for record, trail in zip(self._clean(records), trails, strict=True):
-            if record is None:
-                continue
-            try:
-                block = encode_new(record, record.mono_ns + offset_ns, trail.route)
-            except Exception as error:  # noqa: BLE001 - the other records are written
-                self._unwritable(record, error)
-                continue
-            if keeps_all:
-                kinds.append(record.kind)
-                blocks.append(block)
-            else:
+        suspects = self._cleaning.suspects(records)
+        passed = records
+        if suspects:
+            passed = [record for index, record in enumerate(records) if index not in suspects]
+        routes = {trail.number: trail.route for trail in set(trails)}
+        blocks = encode_passed(passed, offset_ns, routes)
+        if not suspects and self._choice.keeps_all:
+            batch.blocks, batch.kinds = blocks, [RecordKind.FRAME] * len(blocks)
+            return batch
+        encoded = iter(blocks)
+        for index, (record, trail) in enumerate(zip(records, trails, strict=True)):
+            is_passed = index not in suspects
+            block = next(encoded) if is_passed else self._cleaned(record, offset_ns, trail.route)
+            if self._choice.keeps_all and block:
+                batch.add(record.kind, block)
+            elif block:
                 self._keep(batch, record, Waiting(trail, record.kind, record.mono_ns, block))
         return batch
 
-    def _clean(self, records: list[Record]) -> list[Record | None]:
-        """Clean records of secrets; what cannot be cleaned is None, and never written."""
-        clean: list[Record | None] = [*records]
-        for index in self._cleaning.unclean(records):
-            try:
-                clean[index] = self._cleaning.record(records[index])
-            except Exception as error:  # noqa: BLE001 - the other records are written
-                self._unwritable(records[index], error)
-                clean[index] = None
-        return clean
+    def _cleaned(self, record: Record, offset_ns: int, route: str) -> bytes:
+        """Return a record without secrets, encoded; nothing where one of both cannot be done."""
+        try:
+            clean = self._cleaning.record(record)
+            return encode(StoredRecord.of(clean, record.mono_ns + offset_ns, route))
+        except Exception as error:  # noqa: BLE001 - the other records are written
+            self._counts.add(metrics.CAPTURE_DROPPED, ("unwritable",))
+            kind = type(error).__name__
+            logger.warning("a record of kind %s is not captured: %s", record.kind, kind)
+            return b""
 
     def _trail(self, record: Record) -> Trail | None:
         """Return the trail of a record's exchange; None where that is not captured."""
@@ -199,10 +202,6 @@ class Recorder:
             return self._trails[number]
         except KeyError:  # opened before the recorder was
             return self._trails.setdefault(number, Trail(number, "", str(number)))
-
-    def _unwritable(self, record: Record, error: Exception) -> None:
-        self._counts.add(metrics.CAPTURE_DROPPED, ("unwritable",))
-        logger.warning("a record of kind %s is not captured: %s", record.kind, type(error).__name__)
 
     # --- what is kept -----------------------------------------------------------------------------
 
@@ -252,9 +251,10 @@ class Recorder:
         return self._put_records - writer.taken_records, self._put_bytes - writer.taken_bytes
 
     def _enqueue(self, batch: Batch) -> None:
-        self._put_records += len(batch)
-        self._put_bytes += batch.size_bytes
-        self._queue.put(batch)
+        chunk = Chunk(batch)
+        self._put_records += chunk.count
+        self._put_bytes += len(chunk.data)
+        self._queue.put(chunk)
         limits, (records, octets) = self._limits, self._queued()
         if records * 4 > limits.max_queue_records or octets * 4 > limits.max_queue_bytes:
             self._writer.hurry()

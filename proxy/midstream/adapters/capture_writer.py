@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from midstream.adapters.capture_format import StoredRecord, encode
+from midstream.adapters.capture_format import StoredRecord, encode, split
 from midstream.adapters.capture_segments import DiskLow, SegmentWriter
 from midstream.adapters.capture_selfcheck import SelfCheck
 from midstream.core import metrics
@@ -27,8 +27,6 @@ from midstream.core.ports import Record, RecordKind
 
 logger = logging.getLogger(__name__)
 
-WRITE_BYTES = 1 << 20
-BLOCK_OVERHEAD_BYTES = 64
 NS_PER_MS = 1_000_000
 
 
@@ -45,19 +43,22 @@ class Batch:
         self.kinds.append(kind)
         self.blocks.append(block)
 
-    def extend(self, other: "Batch") -> None:
-        self.kinds += other.kinds
-        self.blocks += other.blocks
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(map(len, self.blocks)) + BLOCK_OVERHEAD_BYTES * len(self.blocks)
-
     def __len__(self) -> int:
         return len(self.blocks)
 
 
-type Queue = queue.SimpleQueue[Batch]
+class Chunk:
+    """A batch as one piece: what waits is few and large, and small memory is used again at once."""
+
+    __slots__ = ("count", "data", "kinds")
+
+    def __init__(self, batch: Batch) -> None:
+        self.data = b"".join(batch.blocks)
+        self.kinds = batch.kinds
+        self.count = len(batch)
+
+
+type Queue = queue.SimpleQueue[Chunk]
 
 
 class WriterLimits(msgspec.Struct, frozen=True):
@@ -126,54 +127,38 @@ class Writer:
             self._attempt(lambda: self._segments.close(sync=self._sync != "none"))
 
     def _write_queued(self) -> None:
-        while True:
-            batch, size = self._take()
-            if not batch:
-                return
-            self._try_again()
-            if self.failed:
-                self._drop(len(batch))
-            else:
-                self._write(batch)
-            self.taken_records += len(batch)
-            self.taken_bytes += size
-
-    def _take(self) -> tuple[Batch, int]:
-        """Take about as much as is written at a time, and tell how many bytes that is."""
-        taken, size = Batch(), 0
         with contextlib.suppress(queue.Empty):
-            while size < WRITE_BYTES:
-                batch = self._queue.get_nowait()
-                taken.extend(batch)
-                size += batch.size_bytes
-        return taken, size
+            while True:
+                chunk = self._queue.get_nowait()
+                self._try_again()
+                if self.failed:
+                    self._drop(chunk.count)
+                else:
+                    self._write(chunk)
+                self.taken_records += chunk.count
+                self.taken_bytes += len(chunk.data)
 
-    def _write(self, batch: Batch) -> None:
-        blocks, kinds = batch.blocks, batch.kinds
-        if not self._check.is_clean(b"".join(blocks)):
-            blocks, kinds = self._clean(batch)
-        written = 0
-        for part in self._segments.parts(blocks):
-            data = b"".join(part)
-            if not self._attempt(lambda data=data: self._segments.append(data)):  # type: ignore[misc]  # bound now
-                break
-            written += len(part)
-            self._counts.add(metrics.CAPTURE_BYTES, (), len(data))
+    def _write(self, chunk: Chunk) -> None:
+        data, kinds = chunk.data, chunk.kinds
+        if not self._check.is_clean(data):
+            data, kinds = self._clean(chunk)
+        if not self._attempt(lambda: self._segments.append(data)):
+            self._drop(len(kinds))
+            return
         for kind in RecordKind:
-            if count := kinds[:written].count(kind):
+            if count := kinds.count(kind):
                 self._counts.add(metrics.CAPTURE_RECORDS, (kind.value,), count)
-        if written < len(blocks):
-            self._drop(len(blocks) - written)
+        self._counts.add(metrics.CAPTURE_BYTES, (), len(data))
 
-    def _clean(self, batch: Batch) -> tuple[list[bytes], list[RecordKind]]:
+    def _clean(self, chunk: Chunk) -> tuple[bytes, list[RecordKind]]:
         """Leave out the records that still hold a secret."""
-        both = zip(batch.blocks, batch.kinds, strict=True)
+        both = zip(split(chunk.data), chunk.kinds, strict=True)
         left = [(block, kind) for block, kind in both if self._check.is_clean(block)]
-        self._counts.add(metrics.CAPTURE_DROPPED, ("secret",), len(batch) - len(left))
+        self._counts.add(metrics.CAPTURE_DROPPED, ("secret",), chunk.count - len(left))
         if not self._is_leak_told:
             logger.error("a record still held a secret that was taken out of another: not written")
         self._is_leak_told = True
-        return [block for block, _ in left], [kind for _, kind in left]
+        return b"".join([block for block, _ in left]), [kind for _, kind in left]
 
     # --- a disk that fails ------------------------------------------------------------------------
 

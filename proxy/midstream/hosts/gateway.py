@@ -34,11 +34,11 @@ class Fan:
     """A sink that hands every record to several."""
 
     def __init__(self, *sinks: Sink) -> None:
-        self._sinks = sinks
+        self._writes = tuple(sink.write for sink in sinks)
 
     def write(self, record: Record) -> None:
-        for sink in self._sinks:
-            sink.write(record)
+        for write in self._writes:
+            write(record)
 
 
 async def start(

@@ -17,7 +17,14 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from midstream.adapters.capture_format import StoredRecord
-from midstream.adapters.capture_heads import asked, client_origin, request_head, response_head, text
+from midstream.adapters.capture_heads import (
+    asked,
+    client_origin,
+    request_head,
+    response_head,
+    text,
+    upstream_of,
+)  # fmt: skip
 from midstream.core.addon import Answer, Ending, Wait
 from midstream.core.chain import Pending
 from midstream.core.engine import Engine
@@ -110,6 +117,8 @@ class Replayer:
         if route is None:
             self.problems["exchanges that no route matches"] += 1
             return []
+        if upstream := upstream_of(record):  # addons read it, and no configuration need tell it
+            route = msgspec.structs.replace(route, upstream=upstream)
         session = self._engine.open(head, route, origin=client_origin(record))
         self.numbers[session.exchange.number] = record.exchange
         self._sessions[record.exchange] = session

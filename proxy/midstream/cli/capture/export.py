@@ -30,7 +30,7 @@ def add_verbs(verbs: Verbs) -> None:
         "midstream capture export jsonl captures --out case.jsonl",
     )
     parser.add_argument("form", choices=FORMS, help="the form to write")
-    parser.add_argument("file", metavar="FILE", help="a segment, DIR/NAME, or a folder with one")
+    parser.add_argument("file", metavar="FILE", help="a capture (or a HAR, or mitmproxy flows)")
     parser.add_argument("--out", metavar="FILE", required=True, help="where to write")
     parser.add_argument(
         "--exchange", metavar="N", action="append", type=int, help="only this exchange; repeatable"

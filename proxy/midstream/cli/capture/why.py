@@ -1,7 +1,11 @@
 """`why`: what was done to one frame, on which evidence, or why it was left alone."""
 
 import argparse
+import contextlib
+import io
 import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from midstream.cli.capture.lines import Telling
@@ -18,19 +22,46 @@ def add_verbs(verbs: Verbs) -> None:
         "why",
         why,
         "explain in words what was done to a frame, or why it was left alone",
-        "midstream capture why captures 3\nmidstream capture why captures/run-000001.cap 3:17",
+        "midstream capture why captures 3\n"
+        "midstream capture why captures/run-000001.cap 3:17\n"
+        "midstream capture why old.har 3 --replay --config midstream.toml",
     )
     parser.add_argument("file", metavar="FILE", help="a segment, DIR/NAME, or a folder with one")
     parser.add_argument("place", metavar="EXCHANGE[:SEQ]", help="an exchange, or one record of it")
+    parser.add_argument(
+        "--replay",
+        action="store_true",
+        help="play it through the addons first, and explain what they do now",
+    )
+    parser.add_argument("--config", metavar="FILE", help="with --replay: a TOML file")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def why(args: argparse.Namespace) -> int:
+    if not args.replay:
+        return _explain(args, args.file)
+    with tempfile.TemporaryDirectory(prefix="midstream-") as folder:
+        return _explain(args, _replayed(args, Path(folder) / "replayed-000001.cap"))
+
+
+def _replayed(args: argparse.Namespace, path: Path) -> str:
+    """Write what the addons make of a capture now, under its own exchange numbers."""
+    from midstream.core.errors import CaptureError
+    from midstream.hosts import replay
+
+    with contextlib.redirect_stdout(io.StringIO()):  # its summary is not what is asked for
+        code = replay.main(args.file, args.config, False, str(path), False)
+    if code:
+        raise CaptureError(f"{args.file}: cannot be played")
+    return str(path)
+
+
+def _explain(args: argparse.Namespace, file: str) -> int:
     from midstream.adapters.capture_open import open_capture
     from midstream.core.errors import CaptureError
 
     exchange, seq = _place(args.place)
-    source, telling = open_capture(args.file), Telling()
+    source, telling = open_capture(file), Telling()
     numbers: set[int] = set()
     records: list[StoredRecord] = []
     for record in source:
