@@ -198,12 +198,12 @@ def entry_of(capture: Path, out: Path) -> dict[str, Any]:
 
 
 def test_a_har_holds_a_coded_body_as_text(tmp_path: Path):
-    capture = coded_capture(tmp_path, gzip.compress(b'{"a": 1}'), "gzip")
+    capture = coded_capture(tmp_path, gzip.compress(b'{"a": 1}', mtime=0), "gzip")
     content = entry_of(capture, tmp_path / "x.har")["response"]["content"]
     assert (content["text"], content["size"]) == ('{"a": 1}', 8)
 
 
-@pytest.mark.parametrize("body", [b"\x1b\x03\xff", gzip.compress(b"x" * 99)[:-4]])
+@pytest.mark.parametrize("body", [b"\x1b\x03\xff", gzip.compress(b"x" * 99, mtime=0)[:-4]])
 def test_a_coding_that_is_not_undone_is_named_and_comes_back(body: bytes, tmp_path: Path):
     capture = coded_capture(tmp_path, body, "br" if body[0] == 0x1B else "gzip")
     content = entry_of(capture, tmp_path / "x.har")["response"]["content"]
@@ -212,7 +212,7 @@ def test_a_coding_that_is_not_undone_is_named_and_comes_back(body: bytes, tmp_pa
     assert ["Content-Encoding", content["_coding"]] in head["headers"]
 
 
-@pytest.mark.parametrize("body", [gzip.compress(b"hello"), b"hello"])
+@pytest.mark.parametrize("body", [gzip.compress(b"hello", mtime=0), b"hello"])
 def test_flows_hold_a_body_so_that_mitmproxy_can_decode_it(body: bytes, tmp_path: Path):
     out = tmp_path / "x.mitm"
     capture = coded_capture(tmp_path, body, "gzip")
