@@ -46,7 +46,7 @@ class Server:
         return f"valkey://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
-        arguments = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", "/tmp"]
+        arguments = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
         self.process = subprocess.Popen(
             [str(SERVER), *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
