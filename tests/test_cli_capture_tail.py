@@ -22,12 +22,18 @@ SECONDS = 30
 type Rows = Callable[[int], list[dict[str, Any]]]
 
 
+def _heed_interrupts() -> None:
+    """Undo what a shell does to what it starts in the background: there SIGINT is ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @contextlib.contextmanager
 def tailing(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], Rows]]:
     """Run the verb; the second value waits for so many of its lines."""
     run = subprocess.Popen(
         [sys.executable, "-m", "midstream", "capture", "tail", *map(str, arguments), "--json"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ.copy(),
+        preexec_fn=_heed_interrupts,
     )  # fmt: skip
     assert run.stdout is not None
     lines: Queue[str] = Queue()
