@@ -14,6 +14,8 @@ from midstream.doctor.as_html import page as made
 from midstream.doctor.examine import Doctor
 from midstream.doctor.report import Report
 
+pytestmark = pytest.mark.peers  # a browser, some seconds each; CI runs it, too
+
 CAPTURE = Path(__file__).parents[1] / (
     "captures/cloudflare/aichat-03-midcontinuation-reconnect-000001.cap"
 )

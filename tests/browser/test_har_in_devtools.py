@@ -11,6 +11,8 @@ from midstream.adapters.capture_format import read
 from midstream.cli import main
 from midstream.core.frames import Side
 
+pytestmark = pytest.mark.peers  # a browser, some seconds each; CI runs it, too
+
 CAPTURES = Path(__file__).parents[1] / "captures"
 FILES = [
     CAPTURES / "cloudflare" / "aichat-03-midcontinuation-reconnect-000001.cap",
