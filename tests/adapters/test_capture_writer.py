@@ -1,16 +1,20 @@
+import asyncio
 import os
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from midstream.adapters.capture_batch import Batches
 from midstream.adapters.capture_format import StoredRecord, read
 from midstream.adapters.capture_recorder import DROP_REASONS, Recorder
 from midstream.adapters.capture_segments import SegmentWriter
@@ -429,3 +433,143 @@ def test_every_series_of_the_capture_exists_from_the_start(tmp_path: Path, count
     assert {labels for labels, _ in counts.samples(metrics.CAPTURE_RECORDS)} == {
         (kind.value,) for kind in RecordKind
     }
+
+
+# --- in a loop, and when things go wrong ----------------------------------------------------------
+
+
+async def test_in_a_loop_records_are_queued_together_a_moment_later(
+    tmp_path: Path, counts: Counts
+) -> None:
+    recorder = recording(tmp_path, counts)
+    recorder.start()
+    for seq in range(1, 4_001):
+        recorder.write(frame(seq, bytes(seq % 50)))
+    await asyncio.sleep(0)
+    file = tmp_path / "c-000001.cap"
+    deadline = time.monotonic() + PATIENCE_S
+    while not file.exists() or len(list(read(file))) < 4_000:
+        assert time.monotonic() < deadline, "not all was written without a stop"
+        await asyncio.sleep(0.01)
+    recorder.write(frame(4_001))
+    recorder.stop()
+    assert [record.seq for record in stored(tmp_path)] == list(range(1, 4_002))
+
+
+async def test_wall_time_is_that_of_the_record_and_not_of_the_write(
+    tmp_path: Path, counts: Counts
+) -> None:
+    recorder = recording(tmp_path, counts)
+    recorder.start()
+    began_ns = time.time_ns()
+    made = time.monotonic_ns()
+    recorder.write(Record(made, 1, 1, RecordKind.CLOSE))
+    recorder.write(Record(made - 5_000_000_000, 1, 2, RecordKind.CLOSE))
+    recorder.stop()
+    first, second = stored(tmp_path)
+    assert first.wall_ns - second.wall_ns == 5_000_000_000
+    assert abs(first.wall_ns - began_ns) < 2_000_000_000
+
+
+def test_what_goes_wrong_before_the_queue_is_counted_and_told_once(
+    tmp_path: Path,
+    counts: Counts,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recorder = recording(tmp_path, counts)
+    recorder.start()
+    with monkeypatch.context() as patch:
+        patch.setattr(Batches, "encoded", lambda *_: 1 / 0)
+        recorder.write(frame(1))
+        recorder.write(frame(2))
+    recorder.write(frame(3))
+    recorder.stop()
+    assert [record.seq for record in stored(tmp_path)] == [3]
+    assert dropped(counts, "unwritable") == 2
+    assert caplog.text.count("records are not captured") == 1
+
+
+def test_a_record_that_still_holds_a_secret_is_not_written_and_the_others_are(
+    tmp_path: Path, counts: Counts, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorder = recording(tmp_path, counts)
+    recorder.start()
+    secret = "Zx81qPlain0word77"
+    head = (("Authorization", f"Bearer {secret}"),)
+    recorder.write(Record(1, 1, 1, RecordKind.OPEN, meta={"route": "chat", "headers": head}))
+    for seq in range(2, 50):
+        recorder.write(frame(seq, b"it is Bearer " + secret.encode() if seq == 20 else b"fine"))
+        recorder.write(frame(seq + 100, secret.encode() if seq == 30 else b"fine"))
+    recorder.stop()
+    assert secret.encode() not in (tmp_path / "c-000001.cap").read_bytes()
+    assert len(stored(tmp_path)) + dropped(counts, "secret") == 97
+    assert dropped(counts, "secret") <= 1
+
+
+def test_a_disk_with_room_again_is_used_again_without_any_traffic(
+    tmp_path: Path, counts: Counts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = [0]
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=free[0]))
+    limits = WriterLimits(write_ms=1, retry_ms=20)
+    recorder = recording(tmp_path, counts, limits=limits, min_free_bytes=1_000)
+    recorder.start()
+    eventually(lambda: not recorder.healthy)
+    for seq in range(1, 6):
+        recorder.write(frame(seq))
+    eventually(lambda: dropped(counts, "disk_low") == 5)
+    free[0] = 2_000
+    eventually(lambda: recorder.healthy)
+    recorder.write(frame(6))
+    recorder.stop()
+    gap, after = stored(tmp_path)
+    assert (gap.kind, gap.meta) == (RecordKind.GAP, {"count": 5, "reason": "disk_low"})
+    assert after.seq == 6
+
+
+def test_what_was_let_go_of_before_a_mend_is_a_gap_behind_the_head(
+    tmp_path: Path, counts: Counts
+) -> None:
+    recorder = recording(tmp_path, counts, keep="mended", ring_bytes=1 << 16)
+    recorder.start()
+    head, *_ = exchange(1)
+    recorder.write(head)
+    for seq in range(2, 102):
+        recorder.write(frame(seq, bytes(2_000)))
+    mended = frame(102)
+    mended.rules = (("a", "cut"),)
+    recorder.write(mended)
+    recorder.write(frame(103))
+    recorder.stop()
+    records = stored(tmp_path)
+    assert [record.kind for record in records[:2]] == [RecordKind.OPEN, RecordKind.GAP]
+    seqs = [record.seq for record in records[2:]]
+    assert seqs == list(range(seqs[0], 104))
+    assert records[1].meta == {"count": seqs[0] - 2, "reason": "ring"}
+    assert records[1].exchange == 1
+
+
+def test_memory_stays_flat_while_a_hundred_thousand_frames_are_captured(
+    tmp_path: Path, counts: Counts
+) -> None:
+    recorder = recording(tmp_path, counts, segment_bytes=1 << 20, total_bytes=2 << 20)
+    recorder.start()
+    tracemalloc.start()
+    peaks: list[int] = []
+    try:
+        for number in range(10):
+            for record in exchange(number):
+                recorder.write(record)
+            for seq in range(10_000):
+                recorder.write(frame(seq, b"some text", exchange=100 + number))
+            recorder.write(Record(1, 100 + number, 10_000, RecordKind.CLOSE))
+            eventually(lambda: not any(recorder._queued()))
+            peaks.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+        recorder.stop()
+    assert dropped(counts, "queue_full") == 0
+    assert peaks[-1] < peaks[1] + (256 << 10)
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 3 << 20

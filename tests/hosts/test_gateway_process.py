@@ -10,6 +10,8 @@ from pathlib import Path
 from tests.hosts.certificates import Authority
 from tests.hosts.upstreams import Visit, Wire, connect, open_socket, upstream
 
+from midstream.adapters.capture_format import read
+
 LISTENING = re.compile(
     r"midstream listening on (https?)://127\.0\.0\.1:(\d+) -> (\S+), admin http://127\.0\.0\.1:(\d+)\n"
 )
@@ -160,6 +162,44 @@ async def test_what_passes_is_captured_where_a_folder_is_named(tmp_path):
     segments = sorted(captures.glob("*.cap"))
     assert segments
     assert any(b"hello" in segment.read_bytes() for segment in segments)
+
+
+async def served(gw: Process, count: int) -> None:
+    for _ in range(count):
+        async with await connect(gw.port) as client:
+            await client.send(GET)
+            await client.body(await client.head())
+
+
+async def test_sigusr1_writes_what_a_ring_holds_and_the_gateway_goes_on(tmp_path):
+    captures = tmp_path / "captures"
+    async with upstream(hello) as up:
+        path = config(tmp_path, up.url)
+        table = f'[capture]\ndir = "{captures}"\nkeep = "ring"\nmin_free_bytes = 0\n'
+        path.write_text(path.read_text() + table)
+        async with run(path) as gw:
+            await gw.listening()
+            await served(gw, 3)
+            gw.process.send_signal(signal.SIGUSR1)
+            for _ in range(400):
+                if any(list(read(found)) for found in captures.glob("*.cap")):
+                    break
+                await asyncio.sleep(0.05)
+            await served(gw, 1)
+            gw.process.send_signal(signal.SIGTERM)
+            assert (await gw.end())[0] == 0
+    (segment,) = captures.glob("*.cap")
+    assert {record.exchange for record in read(segment)} == {1, 2, 3}
+
+
+async def test_sigusr1_does_not_end_a_gateway_that_captures_nothing(tmp_path):
+    async with upstream(hello) as up, run(config(tmp_path, up.url)) as gw:
+        await gw.listening()
+        gw.process.send_signal(signal.SIGUSR1)
+        await served(gw, 1)
+        gw.process.send_signal(signal.SIGTERM)
+        code, text = await gw.end()
+        assert (code, text.count("SIGUSR1: nothing is captured")) == (0, 1)
 
 
 async def test_tls_is_spoken_to_clients_and_verified_at_upstreams(tmp_path):

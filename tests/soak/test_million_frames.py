@@ -54,9 +54,9 @@ class Soaked:
 
 
 @asynccontextmanager
-async def soaked(url: str) -> AsyncIterator[Soaked]:
+async def soaked(url: str, *folder: str) -> AsyncIterator[Soaked]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-W", "error", Path(__file__).with_name("soak_gateway.py"), url,
+        sys.executable, "-W", "error", Path(__file__).with_name("soak_gateway.py"), url, *folder,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(Path.cwd())},
     )  # fmt: skip
@@ -96,8 +96,10 @@ async def talk(port: int, number: int) -> int:
     return got
 
 
-async def test_a_million_frames_leave_no_task_and_no_memory_behind():
-    async with upstream(talkative) as up, soaked(up.url) as gateway:
+@pytest.mark.parametrize("captures", [False, True], ids=["without", "with a capture"])
+async def test_a_million_frames_leave_no_task_and_no_memory_behind(captures: bool, tmp_path: Path):
+    folder = [str(tmp_path / "captures")] if captures else []
+    async with upstream(talkative) as up, soaked(up.url, *folder) as gateway:
         port = (await gateway.told())["port"]
         idle = await gateway.ask()
         resident: list[int] = []
@@ -108,6 +110,10 @@ async def test_a_million_frames_leave_no_task_and_no_memory_behind():
             resident.append((await gateway.settled(idle))["rss"])
         print("resident bytes after each round:", resident)
         assert resident[-1] < resident[0] * (1 + MAX_GROWTH), resident
+        if captures:
+            facts = await gateway.ask()
+            assert facts["captured"] + facts["dropped"] >= ROUNDS * SOCKETS * FRAMES * 0.99
+            assert facts["dropped"] == 0
         assert gateway.process.stdin is not None
         gateway.process.stdin.close()
         assert (await gateway.told())["tasks"] == 1

@@ -19,7 +19,7 @@ that fields can be added without a new version.
 import re
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -143,24 +143,23 @@ def encode(record: StoredRecord) -> bytes:
 
 
 def encode_passed(
-    records: Iterable[Record], offset_ns: int, routes: Mapping[int, str]
-) -> list[bytes]:
-    """Return records of frames that left as they came as their bytes in a segment.
+    buffer: bytearray, records: Iterable[Record], offset_ns: int, routes: Iterable[str]
+) -> None:
+    """Append records of frames that left as they came, in half the time that `encode` takes.
 
-    They read as what `encode` returns, which takes twice the time. `offset_ns` is what a monotonic
-    time lacks to wall time, `routes` has the route of each exchange.
+    `offset_ns` is what a monotonic time lacks to wall time, `routes` has the route of each record.
     """
-    bodies = [
-        _encode(
-            _Passed(
-                record.mono_ns + offset_ns, record.mono_ns, record.exchange, record.seq, "frame",
-                frame.sender._value_, routes[record.exchange], frame.kind._value_, frame.wire,
-            )
-        )
-        for record in records
-        if (frame := record.frame)
-    ]  # fmt: skip
-    return [_pack(len(body), _crc32(body)) + body for body in bodies]
+    for record, route in zip(records, routes, strict=True):
+        frame, mono_ns = record.frame, record.mono_ns
+        if frame is not None:
+            body = _encode(
+                _Passed(
+                    mono_ns + offset_ns, mono_ns, record.exchange, record.seq, "frame",
+                    frame.sender._value_, route, frame.kind._value_, frame.wire,
+                )
+            )  # fmt: skip
+            buffer += _pack(len(body), _crc32(body))
+            buffer += body  # and its memory is used again for the next one
 
 
 def split(records: bytes) -> Iterator[bytes]:

@@ -101,17 +101,16 @@ def holding(texts: Sequence[bytes]) -> set[int]:
     All are searched together, and only where a stem stands is looked at one of them.
     """
     together = _BETWEEN.join(texts)
-    hits = _FINDER.find_matches_as_indexes(together.lower(), overlapping=True)
-    holds: set[int] = set()
-    if not hits and not any(stemless(together)):
-        return holds
+    spots = [
+        start
+        for index, start, end in _FINDER.find_matches_as_indexes(together.lower(), overlapping=True)
+        # Most stems of keys stand within a word (`task-1`), whatever the text around them.
+        if not _IS_KEY[index] or _LOOKS[index](together, start, end) is not None
+    ]
+    spots += [start for start, _, _ in stemless(together)]
+    if not spots:
+        return set()
     starts = list(accumulate((len(text) + len(_BETWEEN) for text in texts), initial=0))
-    for index, start, end in hits:
-        if _IS_KEY[index] and _LOOKS[index](together, start, end) is None:
-            continue  # most stems of keys stand within a word: `task-1`
-        at = bisect_right(starts, start) - 1
-        base = starts[at]
-        if at not in holds and _LOOKS[index](texts[at], start - base, end - base) is not None:
-            holds.add(at)
-    holds.update(bisect_right(starts, start) - 1 for start, _, _ in stemless(together))
-    return holds
+    return {
+        at for at in {bisect_right(starts, spot) - 1 for spot in spots} if any(found(texts[at]))
+    }

@@ -113,8 +113,8 @@ def stemless(data: bytes) -> Iterator[Span]:
         number = _NUMBER.search(before)
         if number:
             yield found.start() - len(number[0]), found.end(), "discord"
-    if b"SK" in data or b"AC" in data:  # a search for either costs a tenth of the pattern
-        for found in _TWILIO.finditer(data):
+    for twilio in _TWILIO:
+        for found in twilio.finditer(data):
             if _AT_EDGE.match(data, found.start()):
                 yield found.start(), found.end(), "twilio"
 
@@ -123,7 +123,11 @@ _BEARER: Final = re.compile(rb"(?i:bearer)(?: +|%20|\+)([A-Za-z0-9._~+/=-]{8,})"
 _BASIC: Final = re.compile(rb"(?i:basic)(?: +|%20|\+)([A-Za-z0-9+/]{8,}={0,2})(?![A-Za-z0-9+/=])")
 _USERINFO: Final = re.compile(rb"://([^\s/?#@\"'\\:<>]{0,256})(?::([^\s/?#@\"'\\<>]{1,1024}))?@")
 _DISCORD: Final = re.compile(rb"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}")
-_TWILIO: Final = re.compile(rb"(?:SK|AC)[0-9a-f]{32}(?![A-Za-z0-9])")
+_TWILIO: Final = (
+    re.compile(rb"S(?=K)K[0-9a-f]{32}(?![A-Za-z0-9])"),
+    re.compile(rb"A(?=C)C[0-9a-f]{32}(?![A-Za-z0-9])"),
+)
+"""The look ahead leaves one letter to begin with: that is found ten times as fast as two."""
 _NUMBER: Final = re.compile(EDGE + rb"[MNO][A-Za-z0-9_-]{22,27}\Z")
 """A number of 17 digits or more in base64."""
 _AT_EDGE: Final = re.compile(EDGE)

@@ -30,32 +30,16 @@ logger = logging.getLogger(__name__)
 NS_PER_MS = 1_000_000
 
 
-class Batch:
-    """Encoded records, and what kind each is of."""
-
-    __slots__ = ("blocks", "kinds")
-
-    def __init__(self) -> None:
-        self.blocks: list[bytes] = []
-        self.kinds: list[RecordKind] = []
-
-    def add(self, kind: RecordKind, block: bytes) -> None:
-        self.kinds.append(kind)
-        self.blocks.append(block)
-
-    def __len__(self) -> int:
-        return len(self.blocks)
-
-
 class Chunk:
-    """A batch as one piece: what waits is few and large, and small memory is used again at once."""
+    """Encoded records in one piece, and what kind each is of.
 
-    __slots__ = ("count", "data", "kinds")
+    What waits is few and large, so that the small memory of each record is used again at once.
+    """
 
-    def __init__(self, batch: Batch) -> None:
-        self.data = b"".join(batch.blocks)
-        self.kinds = batch.kinds
-        self.count = len(batch)
+    __slots__ = ("data", "kinds")
+
+    def __init__(self, data: bytes, kinds: list[RecordKind]) -> None:
+        self.data, self.kinds = data, kinds
 
 
 type Queue = queue.SimpleQueue[Chunk]
@@ -132,10 +116,10 @@ class Writer:
                 chunk = self._queue.get_nowait()
                 self._try_again()
                 if self.failed:
-                    self._drop(chunk.count)
+                    self._drop(len(chunk.kinds))
                 else:
                     self._write(chunk)
-                self.taken_records += chunk.count
+                self.taken_records += len(chunk.kinds)
                 self.taken_bytes += len(chunk.data)
 
     def _write(self, chunk: Chunk) -> None:
@@ -154,7 +138,7 @@ class Writer:
         """Leave out the records that still hold a secret."""
         both = zip(split(chunk.data), chunk.kinds, strict=True)
         left = [(block, kind) for block, kind in both if self._check.is_clean(block)]
-        self._counts.add(metrics.CAPTURE_DROPPED, ("secret",), chunk.count - len(left))
+        self._counts.add(metrics.CAPTURE_DROPPED, ("secret",), len(chunk.kinds) - len(left))
         if not self._is_leak_told:
             logger.error("a record still held a secret that was taken out of another: not written")
         self._is_leak_told = True

@@ -22,6 +22,7 @@ from midstream.core.errors import ConfigError
 from midstream.core.metrics import Counts
 from midstream.core.ports import Record, Sink, Store
 from midstream.hosts import keeping
+from midstream.hosts.capture_signal import write_on_signal
 from midstream.hosts.gateway_reload import Reload
 from midstream.hosts.gateway_service import Gateway, Health
 from midstream.hosts.inspector import Ring
@@ -99,11 +100,9 @@ async def _serve(
     gateway = await start(engine, config, ring=ring, health=health, store=store, on_write=on_write)
     try:
         stop = _stop_on_signals()
-        loop = asyncio.get_running_loop()
         if load is not None:
             _reload_on_signal(Reload(gateway, engine, load))
-        if recorder is not None:
-            loop.add_signal_handler(signal.SIGUSR1, recorder.write_ring)
+        write_on_signal(recorder)
         sys.stderr.write(f"{_listening(config, gateway)}\n")
         sys.stderr.flush()
         await stop.wait()

@@ -20,6 +20,7 @@ from midstream.core.errors import ConfigError
 from midstream.core.metrics import Counts
 from midstream.core.ports import Sink
 from midstream.hosts.admin import Admin
+from midstream.hosts.capture_signal import write_on_signal
 from midstream.hosts.gateway import Fan
 from midstream.hosts.gateway_call import Streams
 from midstream.hosts.gateway_watch import Watch
@@ -89,6 +90,7 @@ class Service:
         """Begin, in the running loop."""
         if self._recorder is not None:
             self._recorder.start()
+            write_on_signal(self._recorder)
         self._watch.start()
         if self._address is not None:
             self._spawn(self._listen(self._address))
