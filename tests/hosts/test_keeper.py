@@ -148,6 +148,21 @@ async def test_a_running_stream_is_saved_while_it_runs():
             await until(lambda: store.saves == 2)
 
 
+async def test_a_running_stream_is_saved_however_many_others_end():
+    store = Faulty()
+    async with replicas(store) as (running,):
+        url = f"ws://127.0.0.1:{running.port}/chat"
+        async with aiohttp.ClientSession() as client, client.ws_connect(url) as ws:
+            await ws.send_str("one")
+            await ws.receive_str(timeout=10)
+            for count in range(100):
+                await say(running, str(count), Authorization="Bearer b")
+                if len(store.values) == 2:
+                    break
+                await asyncio.sleep(0.02)
+            assert len(store.values) == 2
+
+
 async def test_a_store_that_is_down_stops_nothing_and_is_used_when_it_is_back():
     store = Faulty()
     store.is_down = True

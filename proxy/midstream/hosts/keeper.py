@@ -11,6 +11,7 @@
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Iterable
@@ -81,9 +82,7 @@ class Keeper:
             logger.exception("the conversations of an exchange could not be named")
             return
         for key in keys:
-            known = self._engine.conversations.find(key)
-            is_at_hand = known is not None and (known.users or key in self._unsaved)
-            if not is_at_hand and not self._is_down():
+            if not self._is_at_hand(key) and not self._is_down():
                 await self._load(key, route)
 
     def start(self) -> None:
@@ -105,6 +104,11 @@ class Keeper:
 
     # --- loading ----------------------------------------------------------------------------------
 
+    def _is_at_hand(self, key: bytes) -> bool:
+        """Tell whether what is known here of a conversation is newer than what is stored."""
+        known = self._engine.conversations.find(key)
+        return known is not None and (known.users > 0 or key in self._unsaved)
+
     def _is_down(self) -> bool:
         return not self.healthy and asyncio.get_running_loop().time() < self._retry_at
 
@@ -114,7 +118,7 @@ class Keeper:
             async with asyncio.timeout(LOAD_SECONDS):
                 found = await self._store.load(key)
             self._answered("load", began_ns)
-            if found is not None:
+            if found is not None and not self._is_at_hand(key):  # it may be by now
                 self._engine.restore(key, *found, route)
         except (StoreError, TimeoutError) as error:
             self._failed("load", began_ns, error)
@@ -143,13 +147,16 @@ class Keeper:
         self._seen = seen
 
     async def _save_for_ever(self) -> None:
+        loop = asyncio.get_running_loop()
+        look_at = loop.time() + SAVE_SECONDS
         while not self._is_ending:
-            try:
-                async with asyncio.timeout(SAVE_SECONDS):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(look_at):
                     await self._wake.wait()
-            except TimeoutError:
-                self._note_busy_ones()
             self._wake.clear()
+            if loop.time() >= look_at:  # also where exchanges that end wake it all the time
+                self._note_busy_ones()
+                look_at = loop.time() + SAVE_SECONDS
             if not self._is_down():
                 await self._save_all()
         self._note_busy_ones()
