@@ -16,6 +16,8 @@ from midstream.core.metrics import Counts
 from midstream.core.ports import RecordKind
 from midstream.doctor.examine import Doctor
 from midstream.doctor.report import Level
+from midstream.doctor.sums import Sums
+from midstream.explaining import explain
 from midstream.hosts.replay import replay
 
 CAPTURES = Path(__file__).parents[1] / "captures"
@@ -227,6 +229,25 @@ def broken(record: StoredRecord, rng: random.Random) -> StoredRecord:
     if roll < 0.25:
         return msgspec.structs.replace(record, side=rng.choice([None, CLIENT, SERVER]))
     return record
+
+
+def test_a_frame_says_what_was_done_with_it_as_capture_why_does():
+    why = [[FINAL, "final_message", {"artifact": "a1"}]]
+    rules, skips = ((FINAL, "final_message"),), ((FINAL, "hold_bound"),)
+    tape = Tape()
+    tape.stream(1, "/", {"jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": {}})
+    tape.event(1, completed("one"), sent=(), rules=rules, skips=skips, meta={"why": why})
+    record = tape.records[-1]
+    tape.end(1)
+    frames = [frame for talk in examine(tape, is_drawn=True).talks for frame in talk.frames]
+    said = next(frame.why for frame in frames if frame.seq == record.seq)
+    assert said[:2] == explain(record.rules, record.skips, why)
+
+
+def test_what_is_declined_for_every_addon_has_a_meaning_too():
+    sums = Sums()
+    sums.declined((FINAL, "hold_bound"))
+    assert "left as they came" in sums.left_alone()[0].meaning
 
 
 def test_a_fault_of_a_body_is_placed_at_its_frame_not_at_its_end():

@@ -111,7 +111,7 @@ def _card(fault: Fault, report: Report) -> str:
 
 
 def _said(word: str, meaning: str) -> str:
-    return word if meaning == word else f"{word}: {meaning}"
+    return f"{word}: {meaning}" if meaning else word
 
 
 def _links(seen: Seen, report: Report) -> str:

@@ -72,10 +72,8 @@ class _Writer:
                 Text(fault.meaning),
             )
             for rule in fault.rules:
-                meaning = "" if rule.meaning == rule.word else rule.meaning
-                table.add_row(
-                    Text(f"  {rule.word}", "dim"), f"{rule.count:,}", "", "", Text(meaning, "dim")
-                )
+                word, meaning = Text(f"  {rule.word}", "dim"), Text(rule.meaning, "dim")
+                table.add_row(word, f"{rule.count:,}", "", "", meaning)
         self._console.print(table)
 
     def _findings(self, report: Report) -> None:
@@ -156,8 +154,8 @@ class _Writer:
         self._title("left alone, and why")
         table = self._table("addon", ">count", "reason", "what it means")
         for declined in report.declined:
-            meaning = "" if declined.meaning == declined.reason else declined.meaning
-            table.add_row(declined.addon, f"{declined.count:,}", declined.reason, Text(meaning))
+            meaning = Text(declined.meaning)
+            table.add_row(declined.addon, f"{declined.count:,}", declined.reason, meaning)
         self._console.print(table)
 
     def _title(self, text: str) -> None:

@@ -73,7 +73,7 @@ class Doctor:
             self._captures,
             faults,
             findings,
-            self.sums.left_alone(self._addons),
+            self.sums.left_alone(),
             self.pairs.rows(self._talks),
             self._talks,
         )
@@ -188,7 +188,7 @@ class Patient:
                 sums.failures[note.words[0]] += 1
         self._doctor.pairs.note(self._number, number, at.seq, at.wall_ns, notes)
         if marks:
-            why = [line for one in observed for line in reasons(one.meta)]
+            why = [line for one in observed for line in reasons(one)]
             self.timeline.told(number, side, marks, why)
 
     def _place(self, record: StoredRecord, number: int, side: Side | None) -> StoredRecord:

@@ -40,7 +40,7 @@ class Place(msgspec.Struct):
 
 
 class Rule(msgspec.Struct):
-    """A word of an addon, how often it was counted, and what it means."""
+    """A word of an addon, how often it was counted, and what it means, if anybody says."""
 
     word: str
     count: int

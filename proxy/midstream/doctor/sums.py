@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from midstream.adapters.capture_format import StoredRecord
 from midstream.core.addon import AnyAddon
 from midstream.doctor.report import Declined, Fault, Finding, Rule, Seen
-from midstream.doctor.words import fault_meaning, mend, word_meaning
+from midstream.doctor.words import fault_meaning, mend
+from midstream.explaining import meaning
 
 type Doing = tuple[int, str]
 """An exchange, and an addon that did something there."""
@@ -75,16 +76,16 @@ class Sums:
             if name in self._seen
         ]
 
-    def left_alone(self, addons: Mapping[str, AnyAddon]) -> list[Declined]:
+    def left_alone(self) -> list[Declined]:
         """Return what was declined, most often first."""
         return [
-            Declined(addon, reason, count, word_meaning(addons.get(addon), reason))
+            Declined(addon, reason, count, meaning(addon, reason))
             for (addon, reason), count in self._declined.most_common()
         ]
 
     def _words(self, addon: AnyAddon) -> list[Rule]:
         return [
-            Rule(rule, count, word_meaning(addon, rule))
+            Rule(rule, count, meaning(addon.name, rule))
             for (name, rule), count in self._rules.items()
             if name == addon.name and count
         ]

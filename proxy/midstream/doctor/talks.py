@@ -135,7 +135,7 @@ def _explain(frame: Frame, record: StoredRecord) -> None:
     """Say of a frame what the capture says was done with it."""
     frame.mended = [f"{addon} {rule}" for addon, rule in record.rules if record.sent is not None]
     frame.declined = [f"{addon} {reason}" for addon, reason in record.skips]
-    frame.why = reasons(record.meta)
+    frame.why = reasons(record)
 
 
 def _title(opened: Sequence[Opened]) -> str:

@@ -1,6 +1,6 @@
 """What words mean, and what mends a fault: plain sentences for people.
 
-The meaning of a rule or reason is the addon's own (`meanings`); what a fault looks like to a person
+The meaning of a rule or reason is the addon's own (`explaining`); what a fault looks like to people
 and what to write into a configuration is here, by addon. An addon that is not known here gets the
 first line of its own description, and the same two lines of configuration.
 """
@@ -8,7 +8,12 @@ first line of its own description, and the same two lines of configuration.
 from collections.abc import Mapping
 from typing import Final
 
+from midstream.adapters.capture_format import StoredRecord
 from midstream.core.addon import AnyAddon
+from midstream.core.ports import Record
+from midstream.explaining import explain
+
+MAX_REASON_CHARS: Final = 600
 
 MEANINGS: Final[Mapping[str, str]] = {
     "replay-overlap": (
@@ -47,13 +52,6 @@ def fault_meaning(addon: AnyAddon) -> str:
     return MEANINGS.get(addon.name) or described or addon.name
 
 
-def word_meaning(addon: AnyAddon | None, word: str) -> str:
-    """Return what a rule or reason means; the word itself where nobody says."""
-    meanings = getattr(addon, "meanings", {})
-    meaning = meanings.get(word, word) if isinstance(meanings, Mapping) else word
-    return str(meaning)
-
-
 def mend(name: str) -> str:
     """Return the lines of a configuration that mend a fault."""
     lines = [f"[addon.{name}]", 'mode = "repair"']
@@ -62,16 +60,10 @@ def mend(name: str) -> str:
     return "\n".join(lines)
 
 
-def reasons(meta: Mapping[str, object]) -> list[str]:
-    """Return in words by which facts addons decided, as a record keeps them in `why`."""
-    lines = []
-    entries = meta.get("why", ())
-    for entry in entries if isinstance(entries, list | tuple) else ():
-        if isinstance(entry, list | tuple) and len(entry) == 3 and isinstance(entry[2], Mapping):
-            addon, word, facts = entry
-            said = ", ".join(f"{key} {value}" for key, value in facts.items())
-            lines.append(shown(f"{addon} {word}: {said}"))
-    return lines
+def reasons(record: Record | StoredRecord) -> list[str]:
+    """Return what addons did or declined at a record, what that means, and by which facts."""
+    lines = explain(record.rules, record.skips, record.meta.get("why", ()))
+    return [shown(line, MAX_REASON_CHARS) for line in lines]
 
 
 def shown(value: str, limit: int = 200) -> str:
