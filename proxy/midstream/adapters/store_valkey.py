@@ -4,13 +4,10 @@ A conversation is a hash with the fields `d` (the value) and `v` (its version), 
 save is one script, so that of two processes that save at once the newer version stays.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from midstream.core.errors import ConfigError, StoreError
-
-if TYPE_CHECKING:
-    pass
 
 PREFIX: Final = b"midstream:conversation:"
 TIMEOUT_SECONDS: Final = 0.25

@@ -71,9 +71,7 @@ def _typed(kind: str, event: dict[str, Any]) -> str:
     if isinstance(delta, str):
         return f"{kind} {_shown(delta)}"
     if isinstance(delta, dict):
-        text = next(
-            (delta[key] for key in ("text", "thinking", "partial_json") if key in delta), ""
-        )
+        text = next((delta[key] for key in DELTAS if key in delta), "")
         return f"{kind} {delta.get('type', '')} {_shown(str(text)) if text else ''}".rstrip()
     for key in ("item", "content_block", "message", "response"):
         inner = event.get(key)

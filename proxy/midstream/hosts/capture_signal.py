@@ -19,6 +19,6 @@ def write_on_signal(recorder: Recorder | None) -> None:
         else:
             logger.info("SIGUSR1: %s records that waited are written", recorder.write_ring())
 
-    # Only the main thread of a process on POSIX can; a mitmproxy in another thread goes without.
-    with contextlib.suppress(ValueError, RuntimeError, NotImplementedError):
+    # Only the main thread of a process can; a mitmproxy in another one goes without.
+    with contextlib.suppress(ValueError, RuntimeError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, on_signal)

@@ -11,7 +11,6 @@
 """
 
 import asyncio
-import contextlib
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -35,6 +34,9 @@ NOT_SENT = frozenset({
     "sec-websocket-extensions", "sec-websocket-protocol", "transfer-encoding", "upgrade",
 })  # fmt: skip
 """What belongs to the connection at hand, not to the one that was recorded."""
+SENDABLE = range(1000, 5000)
+NEVER_SENT = (1005, 1006, 1015)
+"""Codes for what happened without a close frame (RFC 6455, section 7.4.1)."""
 
 
 class ReplayServer:
@@ -191,15 +193,10 @@ class ReplayServer:
 async def _close(socket: web.WebSocketResponse, told: dict[str, object]) -> None:
     """Close as the server did; a close without a code, which cannot be sent, becomes 1000."""
     code = told.get("code")
-    is_sendable = (
-        isinstance(code, int) and code >= WSCloseCode.OK and code not in (1005, 1006, 1015)
-    )
-    reason_bytes = str(told.get("reason") or "").encode()
-    await socket.close(
-        code=code if is_sendable else WSCloseCode.OK,  # type: ignore[arg-type]
-        message=reason_bytes,
-        drain=True,
-    )
+    if not isinstance(code, int) or code not in SENDABLE or code in NEVER_SENT:
+        code = WSCloseCode.OK
+    message = str(told.get("reason") or "").encode()
+    await socket.close(code=code, message=message, drain=True)
 
 
 class _Said:
@@ -249,8 +246,7 @@ async def serve(
     server = ReplayServer(exchanges, speed, is_once=is_once, tell=_tell)
     port = await server.listen(address)
     for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError):
-            asyncio.get_running_loop().add_signal_handler(number, server.is_over.set)
+        asyncio.get_running_loop().add_signal_handler(number, server.is_over.set)
     _tell(
         f"midstream serves {len(exchanges)} recorded exchanges on "
         f"http://{Address(address.host, port)}"
